@@ -12,7 +12,7 @@ interface Senders {
   intercepted?: string
 }
 
-/** So many may be idle, because listing one costs more than the rest of what each call pays for this. */
+/** So many attachments without calls under way stay listed, because listing one again at each call would cost too much. */
 const MAX_LISTED = 8
 
 const sendersOf = new WeakMap<TokenProvider, Senders>()

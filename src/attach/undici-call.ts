@@ -164,13 +164,17 @@ export class UndiciCall implements DispatchHandler, Controller {
 
   onResponseStart(controller: Controller, status: number, headers: ResponseHeaders, text?: string): void {
     this.rawHeaders = controller.rawHeaders
+    const passStart = (): void => this.#handler.onResponseStart?.(this, status, headers, text)
+    if (status < 200) {
+      passStart() // the answer follows
+      return
+    }
     const token = this.#token as AccessToken // it was sent
     const isRejection = reportAnswer(this.#context, this, { token, status, rejected: this.#rejected })
     if (this.#rejected !== undefined || !isRejection || !this.#mayRenew(headers)) {
-      this.#handler.onResponseStart?.(this, status, headers, text)
+      passStart()
       return
     }
-    const passStart = (): void => this.#handler.onResponseStart?.(this, status, headers, text)
     this.#held = new HeldResponse(controller, passStart)
     this.#flow = undefined
     controller.resume()

@@ -115,7 +115,9 @@ export class EncryptedStore<T> {
       throw error
     }
     const release = acquired
-    return release ? (options) => this.#run('lease', release, { ...options, isRelease: true }) : undefined
+    if (release === undefined) return undefined
+    return async (options) =>
+      await this.#run('lease', async () => await release(), { ...options, isRelease: true })
   }
 
   #entry(which: number): KeyedEntry {

@@ -51,7 +51,7 @@ export async function acquireLease(
   for (const earlier of others) await removeFile(pathOf(folder, earlier))
   for (const name of names.filter(isLeftover)) await removeFile(join(folder, name))
   return async () => {
-    // A lease that has ended is nobody's. A day later its folder may be gone, and its number another process's.
+    // A lease whose time has passed is left alone: a day later another process may have a lease of the same name.
     if (remainsMs(content) > 0) await invalidateFile(path)
   }
 }

@@ -12,7 +12,7 @@ export class KnownTokens {
   #before: CachedToken | undefined
   #newer: CachedToken | undefined
   #count = 0
-  /** Which of those acquired each one was, the first one being 1. */
+  /** The number of each token, in the order in which they were acquired, from 1. */
   readonly #nthOf = new WeakMap<object, number>()
 
   constructor(clock: Clock) {

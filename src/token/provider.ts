@@ -8,10 +8,17 @@ import {
   ProviderClosedError,
   TokenRequestError,
 } from '../errors.ts'
-import { type CallAnswer, createEmit, type RenewalSuppressedEvent, registerProvider } from '../events.ts'
+import {
+  type CallAnswer,
+  createEmit,
+  type RenewalSuppressedEvent,
+  registerProvider,
+  type TokenRenewedEvent,
+} from '../events.ts'
 import { inManual } from '../manual.ts'
 import { clientOf, type ResolvedOptions, resolveOptions, type TokenProviderOptions } from '../options.ts'
 import { shownUrl, UsedSecrets } from '../redact.ts'
+import { FIRST_OPERATION_MS } from '../store/encrypted-store.ts'
 import { throwIfAborted, waitFor } from '../waiting.ts'
 import { countProvider, uncountProvider, warnIfWeak } from '../warnings.ts'
 import { type AccessToken, type CachedToken, RejectedTokens } from './access-token.ts'
@@ -19,10 +26,9 @@ import { ClientCredential } from './client-credential.ts'
 import type { ProviderContext } from './context.ts'
 import { KnownTokens } from './known-tokens.ts'
 import type { Failure } from './limits/cooldown.ts'
-import type { Renewals } from './limits/renewals.ts'
-import { type Need, RequestLimits, type SuppressionReason } from './limits/request-limits.ts'
+import { type Hold, type Need, RequestLimits } from './limits/request-limits.ts'
 import { Runs } from './runs.ts'
-import { type Begun, FIRST_OPERATION_MS, type SharedNeed, SharedToken } from './shared-token.ts'
+import { type Begun, type SharedNeed, SharedToken } from './shared-token.ts'
 import { ExpiredTokenError, lostRequest } from './token-errors.ts'
 import { TokenRequest } from './token-request.ts'
 
@@ -132,8 +138,8 @@ export function createTokenProvider(options: TokenProviderOptions): TokenProvide
 const MAX_ROUNDS = 3
 
 /**
- * How an acquisition ended, if it did not fail: with a token; because another process has the lease, or the store fails and
- * may be back soon (background renewals wait for neither); or because a limit forbids a request.
+ * How an acquisition ended, if it did not fail: with a token; because the store fails and may be back soon, or another process
+ * has the lease (background renewals wait for neither); or because a limit forbids a request.
  */
 type Outcome = 'acquired' | Exclude<Begun['kind'], 'found' | 'request'>
 
@@ -162,11 +168,8 @@ interface RejectedCall {
   readonly url: string | URL | undefined
 }
 
-/** Why a rejected token is not renewed, and when (monotonic ms) that changes. */
-interface Suppression {
-  readonly reason: SuppressionReason
-  readonly until?: number
-}
+/** Why a rejected token is not renewed: the 401 is about the call, or a limit holds. */
+type Suppression = Hold | { readonly reason: 'accepted'; readonly until?: undefined }
 
 class ClientCredentialsProvider implements TokenProvider {
   readonly environment: Environment
@@ -266,6 +269,7 @@ class ClientCredentialsProvider implements TokenProvider {
     rejected: AccessToken | string,
     { signal, url, method, attachment }: RenewOptions = {},
   ): Promise<AccessToken | undefined> {
+    this.#assertOpen()
     throwIfAborted(signal)
     const value = typeof rejected === 'string' ? rejected : rejected.value
     const isByHand = attachment === undefined && value === this.#tokens.current?.token.value
@@ -306,7 +310,7 @@ class ClientCredentialsProvider implements TokenProvider {
   /** The newer token that waits; or the one before, where the API of a rejected call has accepted none with the current one. */
   #alternativeFor({ token, api }: RejectedCall): AccessToken | undefined {
     const { before, newer } = this.#tokens
-    const isAccepted = this.#limits.renewalsOf(api?.url).accepted?.value === token
+    const isAccepted = this.#limits.renewalsOf(api?.url).hasAccepted(token)
     return newer?.token ?? (isAccepted ? undefined : before?.token)
   }
 
@@ -318,7 +322,7 @@ class ClientCredentialsProvider implements TokenProvider {
     { api }: RejectedCall,
     { isReported }: { readonly isReported: boolean },
   ): Suppression | undefined {
-    const isAboutToken = this.#limits.renewalsOf(api?.url).rejected(this.#now())
+    const isAboutToken = this.#limits.renewalsOf(api?.url).countRejection(this.#now())
     if (isReported && !isAboutToken) return { reason: 'accepted' }
     // A limit that forbids a renewal may be over for another process, whose token is in the store.
     if (this.#sharedToken?.isLookDue) return undefined
@@ -333,21 +337,13 @@ class ClientCredentialsProvider implements TokenProvider {
     const isAccepted = status >= 200 && status < 300
     const isOfCurrent = rejected !== undefined && rejected.value === this.#tokens.current?.token.value
     if (isOfCurrent && isAccepted) this.#useAlternative(token)
-    if (isAccepted) this.#accepted(renewals, token)
+    if (isAccepted) renewals.accepted(token.value, this.#tokens.current?.token.value)
     if (rejected === undefined) return
     const isInQuestion = isOfCurrent && this.#servable() !== undefined
     if (isInQuestion && isRejection) this.#rejectedBoth({ token: rejected.value, api, method, url })
     const isRenewed = !isOfCurrent && this.#tokens.isNewer(token, rejected)
     const hasHelped = isRenewed && !isRejection && status < 500
     if (hasHelped && this.#tokens.newer === undefined) renewals.helped(this.#now())
-  }
-
-  /** An API accepted a call. */
-  #accepted(renewals: Renewals, token: { readonly value: string }): void {
-    const current = this.#tokens.current?.token
-    if (token === current) renewals.acceptsCurrent()
-    // A late answer to a call with an earlier token changes nothing.
-    if (token === current || renewals.accepted !== current) renewals.accepted = token
   }
 
   /** A call that was rejected with the current token was accepted with the newer one that waits, or with the one before. */
@@ -389,18 +385,19 @@ class ClientCredentialsProvider implements TokenProvider {
     const { at } = call
     const outcome = await this.#acquire({ purpose: 'forced', replaces, requestedAfter: at, since: at })
     if (outcome !== 'acquired') this.#assertNoCooldown()
-    // The token endpoint may have issued the same token again.
-    else if (replaced !== undefined && this.#servableOtherThan(replaced.value) !== undefined)
-      this.#context.emit({ type: 'token-renewed', reason: 'forced' })
+    else if (replaced !== undefined) this.#emitRenewed('forced', replaced.value)
   }
 
-  /** The current token, if it was requested after a call for such a token. */
+  /** A token that was requested after a call for such a token: the current one, or a newer one that an API does not know yet. */
   #requestedAfter({ at, requests, replaces }: ForcedCall): AccessToken | undefined {
-    const { current } = this.#tokens
-    if (current === undefined || current === replaces) return undefined
-    const request = this.#requestOf.get(current)
-    const isLater = request === undefined ? current.sentAt.monotonicMs >= at : request > requests
-    return isLater ? this.#servable() : undefined
+    const isLater = (known: CachedToken): boolean => {
+      const request = this.#requestOf.get(known)
+      return request === undefined ? known.sentAt.monotonicMs >= at : request > requests
+    }
+    const { current, newer } = this.#tokens
+    const known = newer ?? current
+    if (known === undefined || known === replaces || !isLater(known)) return undefined
+    return known.servableForMs(this.#options.clock) > 0 ? known.token : undefined
   }
 
   /** Replaces a token that an API rejected. */
@@ -416,10 +413,12 @@ class ClientCredentialsProvider implements TokenProvider {
       const hold = this.#limits.holdOn(need)
       const isServable = this.#servable() !== undefined // otherwise the next call requests one
       if (hold !== undefined && isServable) this.#suppress(call, hold)
-    }
+    } else this.#emitRenewed('rejected', token)
+  }
+
+  #emitRenewed(reason: TokenRenewedEvent['reason'], replaced: string): void {
     // The token endpoint may have issued the same token again.
-    else if (this.#servableOtherThan(token) !== undefined)
-      this.#context.emit({ type: 'token-renewed', reason: 'rejected' })
+    if (this.#servableOtherThan(replaced) !== undefined) this.#context.emit({ type: 'token-renewed', reason })
   }
 
   /** Says why a rejected token is not renewed now: by an event, and during a cooldown by the last failure, too. */
@@ -460,7 +459,7 @@ class ClientCredentialsProvider implements TokenProvider {
       waitsForStoreUntil,
       since,
     })
-    if (outcome === 'acquired') this.#context.emit({ type: 'token-renewed', reason: 'expiring' })
+    if (outcome === 'acquired') this.#emitRenewed('expiring', current.token.value)
     else this.#limits.pauseBackground(current.servableForMs(clock))
     if (outcome === 'store-failed') this.#limits.endBackgroundPauseBy(waitsForStoreUntil)
   }
@@ -513,7 +512,7 @@ class ClientCredentialsProvider implements TokenProvider {
   /** Whether to use a token of the store, to request one, or neither. */
   async #begin(need: SharedNeed, credential: ClientCredential): Promise<Begun> {
     if (this.#sharedToken !== undefined) return await this.#sharedToken.begin(need, credential)
-    return this.#limits.mayRequest(need) ? { kind: 'request', end: async () => {} } : { kind: 'limited' }
+    return this.#limits.mayRequest(need) ? { kind: 'request', end: async () => {} } : { kind: 'not-now' }
   }
 
   #accept(cached: CachedToken, source: 'endpoint' | 'store', since: number): void {

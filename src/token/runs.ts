@@ -43,7 +43,7 @@ class Line {
             await run()
           } finally {
             this.#unfinished -= 1
-            // Before the turn passes: the next run may have been lost while it waited, and never begin a step.
+            // Set here rather than by the next run: on Workers that one may have been dropped while it waited, and never begins.
             this.stepEndsAt = this.#unfinished > 0 ? this.#firstStepEndsAt() : Number.POSITIVE_INFINITY
           }
         })

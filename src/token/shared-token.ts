@@ -9,7 +9,6 @@ import {
   EncryptedStore,
   type EncryptedStoreContext,
   type Entry,
-  FIRST_OPERATION_MS,
   type Release,
 } from '../store/encrypted-store.ts'
 import type { TokenStore } from '../store/token-store.ts'
@@ -25,7 +24,7 @@ const LOOK_EVERY_MS = 50
 /** How long a lease lasts beyond the token request: a look before it, and the write after it. */
 const LEASE_BEYOND_REQUEST_MS = 2_000
 /** Extra wait for the request of the next lease holder after one died. */
-const MAX_GRACE_MS = 1_000
+const GRACE_MS = 1_000
 /** How often a call waits for a look that may yield nothing: while no token may be requested, and while the store fails. */
 const LOOK_AGAIN_MS = 30_000
 /** An entry lives as long as its token, and at least for so long: then all limits are over. */
@@ -59,13 +58,13 @@ export interface SharedNeed extends Need {
 }
 
 /**
- * What an acquisition may do: use the token that was `found`, or `request` one. Otherwise another process has the lease
- * (`leased`), the store fails and may be back soon (`store-failed`), or a limit forbids a request (`limited`).
+ * What an acquisition may do: use the token that was `found`, or `request` one. Otherwise the store fails and may be
+ * back soon (`store-failed`), or a limit forbids a request, or another process has the lease (`not-now`).
  */
 export type Begun =
   | { readonly kind: 'found'; readonly token: CachedToken }
   | { readonly kind: 'request'; readonly end: EndRequest }
-  | { readonly kind: 'leased' | 'store-failed' | 'limited' }
+  | { readonly kind: 'store-failed' | 'not-now' }
 
 /**
  * Shares the token, or else the limits after a failure, with other processes, and releases the lease. Resolves when that is
@@ -86,9 +85,6 @@ export function entryOfClient(
     clock: options.clock,
   })
 }
-
-/** The limit of the first step of an acquisition with a store. */
-export { FIRST_OPERATION_MS }
 
 /** What one acquisition has found out and holds. */
 interface Session {
@@ -142,7 +138,7 @@ export class SharedToken {
     if (mayRequest && !this.#isWaitingForStore(need))
       return { kind: 'request', end: (token) => this.#end(session, token) }
     await this.#release(session)
-    return { kind: mayRequest ? 'store-failed' : 'limited' }
+    return { kind: mayRequest ? 'store-failed' : 'not-now' }
   }
 
   #isWaitingForStore({ waitsForStoreUntil = Number.NEGATIVE_INFINITY }: SharedNeed): boolean {
@@ -188,7 +184,8 @@ export class SharedToken {
         const token = this.#tokenIn(entry, ageMs)
         seen ??= token
         const isFound = token !== undefined && this.#isUsable(token, need)
-        if (isFound) limits.succeeded() // before the cooldown that came after this token
+        // First the token resets the cooldown; then a 429 that came after it, which the limits contain, begins another one.
+        if (isFound) limits.succeeded()
         limits.adopt(entry.content.limits, { writtenAt: entry.readAt.monotonicMs - ageMs, error })
         if (isFound) {
           this.#isFailing = false
@@ -239,7 +236,7 @@ export class SharedToken {
     const { closed, limits } = this.#context
     const { need } = session
     const leaseMs = Math.ceil(timeoutMs) + LEASE_BEYOND_REQUEST_MS
-    const giveUpAt = this.#now() + leaseMs + Math.min(leaseMs / 4, MAX_GRACE_MS)
+    const giveUpAt = this.#now() + leaseMs + GRACE_MS
     for (;;) {
       try {
         session.release = await store.lease(leaseMs)
@@ -249,7 +246,7 @@ export class SharedToken {
       }
       const hasLease = session.release !== undefined
       if (!hasLease) {
-        if (need.purpose === 'background') return { kind: 'leased' }
+        if (need.purpose === 'background') return { kind: 'not-now' }
         if (this.#now() >= giveUpAt) return undefined
         await untilAborted(clock.sleep(LOOK_EVERY_MS, closed), closed)
       }
@@ -258,7 +255,7 @@ export class SharedToken {
       const isOver = found !== undefined || !limits.mayRequest(need)
       if (isOver) await this.#release(session)
       if (found !== undefined) return { kind: 'found', token: found }
-      if (isOver) return { kind: 'limited' }
+      if (isOver) return { kind: 'not-now' }
       if (hasLease || this.#isFailing) return undefined
     }
   }
@@ -277,13 +274,13 @@ export class SharedToken {
   ): Promise<void> {
     const { closed, limits } = this.#context
     const { credential, need } = session
-    const hasNews = need.purpose === 'rejection' || limits.shared.cooldown !== undefined
+    const hasLimitsToShare = need.purpose === 'rejection' || limits.shared.cooldown !== undefined
     if (token !== undefined && !closed.aborted) {
       // After the secret was rotated, processes that have the new one look under its key.
       const store = this.#entryFor(this.#options.encryptionKeys ?? [credential.latest as string])
       this.#unwritten = token
       await this.#write(store, token, options).catch(() => void this.#writeLater(store, token))
-    } else if (hasNews && !options.isUnattended && !closed.aborted && this.#opened) {
+    } else if (hasLimitsToShare && !options.isUnattended && !closed.aborted && this.#opened) {
       const { store } = this.#opened
       if (session.release === undefined) await this.#lookBesideOthers(store, need)
       if (this.#entry) await this.#write(store, this.#entry.token ?? this.#unwritten, options).catch(() => {})
@@ -292,8 +289,9 @@ export class SharedToken {
   }
 
   /**
-   * Without the lease, another process may have written a token during a request that failed. It must not be erased, and the
-   * next call takes it; but it does not end the cooldown, which has just begun.
+   * Without the lease, another process may have written a token during this process' request, which failed. Then this process
+   * keeps that token in the entry that it writes, and the next call looks at once and takes it. It does not take it here, as
+   * that would end the cooldown that its failure has just begun.
    */
   async #lookBesideOthers(store: EncryptedStore<SharedEntry>, need: SharedNeed): Promise<void> {
     await this.#look(store, { ...need, requestedAfter: Number.POSITIVE_INFINITY })
@@ -345,7 +343,7 @@ export class SharedToken {
     }
   }
 
-  /** While another operation hangs, the store is not asked to: then the lease expires. */
+  /** While another operation of the store hangs, none begins: then the lease is not released, and expires. */
   async #release({ release }: Session, { isUnattended } = { isUnattended: false }): Promise<void> {
     await release?.({ isUnattended, isSilent: this.#isFailing }).catch(() => {})
   }

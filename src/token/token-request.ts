@@ -30,7 +30,7 @@ import {
 } from './token-response.ts'
 
 const FIRST_PAUSE_MS = 200
-/** What is left of the life of a token that is expired on arrival, in whole seconds. */
+/** The pause after a token that is expired on arrival: its endpoint says in whole seconds how long the token still lives. */
 const EXPIRED_PAUSE_MS = 1_000
 /** RFC 7523 §2.2. */
 const ASSERTION_TYPE = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer'
@@ -105,8 +105,7 @@ export class TokenRequest {
   }
 
   async #attempt(attempt: number): Promise<CachedToken> {
-    this.#attempts += 1
-    this.#quotas = []
+    this.#beginAttempt()
     const credential = await this.#ask({ isFirst: attempt === 1 })
     try {
       return await this.#post(credential)
@@ -114,9 +113,14 @@ export class TokenRequest {
       const another = await this.#anotherCredential(error, credential)
       if (another === undefined) throw error
       this.#emitFailed(error, 0)
-      this.#attempts += 1
+      this.#beginAttempt()
       return await this.#post(another)
     }
+  }
+
+  #beginAttempt(): void {
+    this.#attempts += 1
+    this.#quotas = []
   }
 
   /** Asks for the credential of an attempt. */
@@ -158,7 +162,6 @@ export class TokenRequest {
     const leftMs = Math.max(0, Math.round(endsAt - clock.monotonicMs()))
     const exchange = async (signal: AbortSignal): Promise<CachedToken> => {
       emit({ type: 'token-requested', attempt: this.#attempts, url: this.#endpoint })
-      this.#quotas = []
       const sentAt = readClock(clock)
       let response: Response | undefined
       try {

@@ -2,6 +2,8 @@
 import type { Socket } from 'node:net'
 import { Readable } from 'node:stream'
 import { setTimeout } from 'node:timers/promises'
+import { createTokenProvider } from 'merchant-auth'
+import { createAuthDispatch } from 'merchant-auth/undici'
 import { errors, FormData, fetch, request } from 'undici'
 import { describe, expect, it, vi } from 'vitest'
 import { settled } from '../support/clock.ts'
@@ -41,6 +43,32 @@ describe('an undici call, after a 401,', () => {
     const renew = vi.fn(async () => token('second.token'))
     expect((await request(api.url, { dispatcher: agentWith(authFor(api, { renew })) })).statusCode).toBe(401)
     expect([api.seen.length, renew.mock.calls.length]).toEqual([2, 1])
+  })
+
+  it('is in doubt after early hints, too, which say nothing about the token', async () => {
+    await using api = await scripted(({ path }, response) => {
+      response.writeEarlyHints({ link: '</style.css>; rel=preload' })
+      response.writeHead(path === '/rejected' ? 401 : 200).end()
+    })
+    const issue = vi.fn(async () =>
+      Response.json({
+        access_token: `token.${issue.mock.calls.length}`,
+        token_type: 'Bearer',
+        expires_in: 3_600,
+      }),
+    )
+    await using tokens = createTokenProvider({
+      environment: { name: 'test', authUrl: api.url, audience: api.url, apiUrls: { merchant: api.url } },
+      clientId: 'client',
+      clientSecret: 'a-secret-of-a-client',
+      fetch: issue,
+    })
+    const dispatcher = agentWith(createAuthDispatch(tokens))
+    const statuses: number[] = []
+    for (const path of ['', '/rejected', '', '/rejected'])
+      statuses.push((await request(api.url + path, { dispatcher })).statusCode)
+    expect(statuses).toEqual([200, 401, 200, 401])
+    expect(issue).toHaveBeenCalledTimes(2)
   })
 
   it('is repeated with the same form', async () => {

@@ -3,7 +3,7 @@
 import { createCipheriv, createDecipheriv, hkdfSync } from 'node:crypto'
 import { runInNewContext } from 'node:vm'
 import type { AuthEvent, Clock, TokenStore } from 'merchant-auth'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { createEmit } from '../../src/events.ts'
 import { EncryptedStore, type Entry } from '../../src/store/encrypted-store.ts'
 import { ManualClock, settled } from '../support/clock.ts'
@@ -74,6 +74,14 @@ describe('a store that works', () => {
       { operation: 'release', key },
     ])
     expect([events, clock.sleeping]).toEqual([[], 0])
+  })
+
+  it("gets nothing of this package's where it releases a lease: locks of other packages take arguments", async () => {
+    const { inner, store } = made()
+    const release = vi.fn(async (..._: unknown[]) => {})
+    Object.assign(inner, { lease: async () => release })
+    await (await store.lease(700))?.()
+    expect(release.mock.calls).toEqual([[]])
   })
 
   it('does not have to support leases', async () => {

@@ -84,6 +84,9 @@ describe('close()', () => {
       expect(provider.currentToken()).toBeUndefined()
       await expect(provider.getToken()).rejects.toBeInstanceOf(ProviderClosedError)
       await expect(provider.renewToken(token)).rejects.toBeInstanceOf(ProviderClosedError)
+      await expect(provider.renewToken(token, { url: 'https://elsewhere.example/' })).rejects.toBeInstanceOf(
+        ProviderClosedError,
+      )
       expect(endpoint.count).toBe(count)
     },
   )

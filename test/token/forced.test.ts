@@ -3,7 +3,7 @@ import { type AuthEvent, ProviderClosedError, type TokenProvider } from 'merchan
 import { createStaticTokenProvider } from 'merchant-auth/testing'
 import { describe, expect, it } from 'vitest'
 import { elsewhere, type Fleet, type Process, quiet, sourcesOf } from '../store/fleet.ts'
-import { FAILURES } from '../store/memory-store.ts'
+import { FAILURES, slow } from '../store/memory-store.ts'
 import { longLived, renewedAfterRejection, sharing } from '../store/scenes.ts'
 import { settled } from '../support/clock.ts'
 import {
@@ -19,7 +19,7 @@ import {
   status,
   withoutJitter,
 } from './harness.ts'
-import { attachedRig } from './scripted-api.ts'
+import { attachedRig, Issued, ScriptedApi } from './scripted-api.ts'
 
 withoutJitter()
 
@@ -139,6 +139,21 @@ describe('a token that is asked for', () => {
     api.accepts = (number) => number === 3
     expect(await api.call()).toEqual([200, 3])
     expect(endpoint.count).toBe(3)
+  })
+
+  it('is the new one also where an API rejects it before the store has it, and accepts the one before', async () => {
+    const fleet = longLived()
+    const { provider } = fleet.start()
+    const api = new ScriptedApi(provider, new Issued(fleet.endpoint, { expires_in: 10 * 86_400 }))
+    await api.call()
+    api.accepts = (number) => number === 1
+    fleet.store.faults.set = slow(fleet.clock, 500)
+    const waiting = forced({ provider })
+    await settled()
+    expect(await api.call()).toEqual([200, 2, 1])
+    await fleet.pass(500)
+    expect((await waiting).value).not.toBe(provider.currentToken()?.value)
+    expect(fleet.endpoint.count).toBe(2)
   })
 })
 

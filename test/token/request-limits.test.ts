@@ -289,14 +289,14 @@ describe('a reserved quota', () => {
 /** The merchant API rejected a token, and this process requested another one. */
 function renews(): void {
   const renewals = limits.renewalsOf(MERCHANT)
-  renewals.rejected(now)
+  renewals.countRejection(now)
   renewals.renewed(now, { isRequested: true })
 }
 
 /** The merchant API returns 401; returns whether that may be about the token. */
-const rejects = (): boolean => limits.renewalsOf(MERCHANT).rejected(now)
+const rejects = (): boolean => limits.renewalsOf(MERCHANT).countRejection(now)
 const helps = (): void => limits.renewalsOf(MERCHANT).helped(now)
-const accepts = (): void => limits.renewalsOf(MERCHANT).acceptsCurrent()
+const accepts = (): void => limits.renewalsOf(MERCHANT).accepted('current', 'current')
 
 /** How many 401s one second apart, from now on, it takes until one may be about the token. */
 function count(): number {
@@ -573,6 +573,7 @@ const refusedElsewhere = failure(429)
 
 describe('the cooldown of another process', () => {
   const own = failure(503, { retryAfterS: 20 })
+  const refusedHere = failure(429, { retryAfterS: 20 })
   const pausesFor = (retryAfterS: number) => () => fails('caller', failure(429, { retryAfterS }))
 
   it.each<[cooldown: string, before: () => void, endsInS: number, error: unknown]>([
@@ -585,7 +586,16 @@ describe('the cooldown of another process', () => {
         adoptFrom(5, pausesFor(30))
       },
       25,
-      own,
+      refusedElsewhere,
+    ],
+    [
+      'keeps the error of its own 429',
+      () => {
+        fails('caller', refusedHere)
+        adoptFrom(5, pausesFor(30))
+      },
+      25,
+      refusedHere,
     ],
     [
       'does not shorten a longer one',
@@ -619,6 +629,12 @@ describe('the cooldown of another process', () => {
     adoptFrom(10, () => fails('caller', ...[failure(429, { retryAfterS: 1 }), failure(429)].slice(0, others)))
     fails('caller', failure(429, { retryAfterS: 1 }))
     expect(waitS('caller')).toBe(nextS)
+  })
+
+  it('is shared with others although this process had a failure of its own', () => {
+    fails('rejection', own)
+    adoptFrom(5, pausesFor(30))
+    expect(limits.shared.cooldown).toEqual({ gapMs: 0, endsInMs: 25_000 })
   })
 
   it('does not make this one forget a longer row of its own', () => {
@@ -672,6 +688,21 @@ describe('the renewals of another process', () => {
     expect(waitS('rejection')).toBe(8)
   })
 
+  it.each([
+    { quietS: 60, gapS: 2 },
+    { quietS: 61, gapS: 1 },
+  ])(
+    'have no gap any more that ended $quietS s ago if that is more than a minute: the next one is $gapS s',
+    ({ quietS, gapS }) => {
+      const shared = writtenAfter(renews)
+      pass(1 + quietS)
+      rejects()
+      adopt(shared, 1 + quietS)
+      renews()
+      expect(waitS('rejection')).toBe(gapS)
+    },
+  )
+
   it('do not bring back what a renewal that helped has ended', () => {
     const shared = writtenAfter(times(3, renews))
     helps()
@@ -713,9 +744,9 @@ describe('the renewals of another process', () => {
 
 describe('whether an API has accepted a call with a token', () => {
   it('is known of the last token that it accepted, for any API', () => {
-    limits.renewalsOf(MERCHANT).accepted = { value: 'one' }
-    limits.renewalsOf(IN_STORE).accepted = { value: 'another' }
-    limits.renewalsOf(MERCHANT).accepted = { value: 'newer' }
+    limits.renewalsOf(MERCHANT).accepted('one', 'one')
+    limits.renewalsOf(IN_STORE).accepted('another', 'another')
+    limits.renewalsOf(MERCHANT).accepted('newer', 'newer')
     expect(['one', 'another', 'newer'].map((token) => limits.hasAccepted(token))).toEqual([false, true, true])
   })
 })

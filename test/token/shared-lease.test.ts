@@ -58,7 +58,7 @@ describe('a process that waits for another', () => {
   })
 
   it.each([
-    [1_000, 3_750],
+    [1_000, 4_000],
     [10_000, 13_000],
   ])(
     'requests a token without the lease soon after the lease of a dead holder must have expired, and shares it (timeoutMs %i)',

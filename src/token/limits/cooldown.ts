@@ -1,6 +1,7 @@
 /** The time after a failed acquisition in which calls fail fast and no token is requested. */
 import { TokenRequestError } from '../../errors.ts'
 import { spentForMs } from '../../quota.ts'
+import { doubled } from './backoff.ts'
 
 /** A failed acquisition and the cooldown after it, in which calls get its error. */
 export interface Failure {
@@ -30,14 +31,6 @@ const FIRST_COOLDOWN_429_MS = 10 * SECOND_MS
 const MAX_COOLDOWN_429_MS = 30 * MINUTE_MS
 const MIN_RETRY_AFTER_429_MS = SECOND_MS
 const MAX_RETRY_AFTER_429_MS = HOUR_MS
-
-/** What follows `last`: twice as much, up to a limit. */
-export function doubled(
-  last: number,
-  { first, most }: { readonly first: number; readonly most: number },
-): number {
-  return last === 0 ? first : Math.min(last * 2, most)
-}
 
 /** The cooldown of one provider. */
 export class Cooldown {
@@ -107,8 +100,8 @@ export class Cooldown {
     this.#gap429Ms = Math.max(this.#gap429Ms, gapMs)
     const endsAt = writtenAt + endsInMs
     if (endsAt <= Math.max(now, this.endsAt)) return
-    const isOwn = this.failure !== undefined && this.failure.endsAt > now
-    this.failure = { error: isOwn ? this.failure?.error : error(), endsAt }
+    const own = this.endsAt > now ? this.failure?.error : undefined
+    this.failure = { error: statusOf(own) === 429 ? own : error(), endsAt } // a 429 is shared with others
   }
 }
 

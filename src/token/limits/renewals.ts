@@ -2,7 +2,7 @@
  * What a 401 of one API says about the token, and how often such 401s renew it. An API that has just got a new token and
  * still returns 401 is in doubt: then the 401 may be about the call, such as a store that the account does not have.
  */
-import { doubled } from './cooldown.ts'
+import { doubled } from './backoff.ts'
 
 const SECOND_MS = 1_000
 const MINUTE_MS = 60 * SECOND_MS
@@ -57,7 +57,7 @@ const NEVER = Number.NEGATIVE_INFINITY
 /** The renewals that one API caused. */
 export class Renewals {
   /** The token with which the API last accepted a call. */
-  accepted: { readonly value: string } | undefined
+  #accepted: string | undefined
   readonly #state: State = {
     inDoubtSince: NEVER,
     neededCount: 0,
@@ -76,13 +76,20 @@ export class Renewals {
     return Math.max(gapEndsAt, fullAt - (BUCKET - 1) * REFILL_MS)
   }
 
-  /** The API accepted a call with the current token. */
-  acceptsCurrent(): void {
-    this.#state.count = 0
+  /** The API accepted a call with a token. A late answer to a call with an earlier token than the current one changes nothing. */
+  accepted(token: string, current: string | undefined): void {
+    const isCurrent = token === current
+    if (isCurrent) this.#state.count = 0
+    if (isCurrent || this.#accepted !== current) this.#accepted = token
+  }
+
+  /** Whether the API accepted a call with this token, and none with another one since. */
+  hasAccepted(token: string): boolean {
+    return this.#accepted === token
   }
 
   /** The API returned 401 for a call with the current token. Returns whether that may be about the token. */
-  rejected(now: number): boolean {
+  countRejection(now: number): boolean {
     const state = this.#state
     if (now - state.lastRejectionAt > state.gapMs + QUIET_MS) this.#endGap()
     state.lastRejectionAt = now
@@ -96,7 +103,7 @@ export class Renewals {
     )
   }
 
-  /** A 401 is not enough to renew any more: the API rejected one call with the current token and with the one before. */
+  /** The API rejected one call with the current token and with the one before: from now on one more 401 does not renew. */
   beginDoubt(now: number): void {
     if (this.#state.inDoubtSince === NEVER) this.#state.inDoubtSince = now
   }
@@ -147,7 +154,10 @@ export class Renewals {
   }
 
   /** Adopts what another process knows where it is stricter. What a renewal that helped has ended does not come back. */
-  adopt(theirs: SharedRenewals, writtenAt: number): void {
+  adopt(
+    theirs: SharedRenewals,
+    { writtenAt, now }: { readonly writtenAt: number; readonly now: number },
+  ): void {
     const state = this.#state
     const at = (afterMs = NEVER): number => writtenAt + afterMs
     state.fullAt = Math.max(state.fullAt, at(theirs.fullAt))
@@ -158,7 +168,8 @@ export class Renewals {
     }
     const gapEndsAt = at(theirs.gapEndsAt)
     const gapBeganAt = gapEndsAt - theirs.gapMs
-    if (gapBeganAt <= state.helpedAt || gapEndsAt <= state.gapEndsAt) return
+    const isOver = gapBeganAt <= state.helpedAt || now - gapEndsAt > QUIET_MS
+    if (isOver || gapEndsAt <= state.gapEndsAt) return
     state.gapMs = theirs.gapMs
     state.gapEndsAt = gapEndsAt
     state.lastRejectionAt = Math.max(state.lastRejectionAt, gapBeganAt) // a 401 caused it

@@ -18,12 +18,9 @@ export interface Need {
   readonly api?: string | undefined
 }
 
-/** Why a rejected token is not renewed: see `RenewalSuppressedEvent`. */
-export type SuppressionReason = 'accepted' | 'limited' | 'quota' | 'cooldown'
-
 /** Why no token may be requested now: the first reason, and when (monotonic ms) the last one ends. */
 export interface Hold {
-  readonly reason: Exclude<SuppressionReason, 'accepted'>
+  readonly reason: 'limited' | 'quota' | 'cooldown'
   readonly until: number
 }
 
@@ -53,8 +50,8 @@ export class RequestLimits {
 
   /**
    * Why no token may be requested now; undefined if one may. Callers without a token wait for nothing but the end of a
-   * cooldown, and so do those who ask for another one: what is reserved is kept from what happens by itself, and a leaked
-   * token cannot wait until a quota is full again.
+   * cooldown, and so do those who ask for another one: a leaked token cannot wait until a quota is full again. A reserve of
+   * a quota is kept from renewals, which nobody asked for.
    *
    * | limit | caller | forced | rejection | background |
    * |---|---|---|---|---|
@@ -102,7 +99,7 @@ export class RequestLimits {
 
   /** Whether an API accepted a call with this token, and none with another one since. */
   hasAccepted(token: string): boolean {
-    return [...this.#renewals.values()].some(({ accepted }) => accepted?.value === token)
+    return [...this.#renewals.values()].some((renewals) => renewals.hasAccepted(token))
   }
 
   /** Records what a response said about quotas. */
@@ -154,8 +151,10 @@ export class RequestLimits {
     { cooldown, renewals }: SharedLimits,
     { writtenAt, error }: { readonly writtenAt: number; readonly error: () => unknown },
   ): void {
-    if (cooldown !== undefined) this.#cooldown.adopt(cooldown, { writtenAt, now: this.#now, error })
-    for (const [api, theirs] of Object.entries(renewals)) this.renewalsOf(api).adopt(theirs, writtenAt)
+    const now = this.#now
+    if (cooldown !== undefined) this.#cooldown.adopt(cooldown, { writtenAt, now, error })
+    for (const [api, theirs] of Object.entries(renewals))
+      this.renewalsOf(api).adopt(theirs, { writtenAt, now })
   }
 
   get #now(): number {

@@ -8,8 +8,8 @@ export function tests(...include: string[]): ViteUserConfig {
     test: {
       provide: { schedules: 250 },
       isolate: false, // a mutant takes a third of the time
-      testTimeout: 5_000, // a mutant that hangs is caught
-      hookTimeout: 5_000,
+      testTimeout: 20_000, // a mutant that hangs is caught
+      hookTimeout: 20_000,
     },
   })
   const { projects: _, ...test } = { ...config['test'] }

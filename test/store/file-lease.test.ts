@@ -2,9 +2,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createFileTokenStore } from 'merchant-auth/file'
 import { afterAll, afterEach, beforeEach, expect, inject, it, onTestFinished, vi } from 'vitest'
-import { removeUnused } from '../../src/store/unused-files.ts'
 import { type Choose, explore } from '../exploration/explorer.ts'
 import { untilIdle, VirtualFiles } from './virtual-files.ts'
 
@@ -19,6 +17,9 @@ vi.mock('node:fs/promises', () => {
   ])
   return Object.fromEntries(forwarded)
 })
+vi.resetModules() // in mutation tests another file may have loaded them
+const { createFileTokenStore } = await import('merchant-auth/file')
+const { removeUnused } = await import('../../src/store/unused-files.ts')
 
 const folder = mkdtempSync(join(tmpdir(), 'file-lease-')) // which stays empty
 afterAll(() => rmSync(folder, { recursive: true }))

@@ -2,7 +2,6 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createFileTokenStore } from 'merchant-auth/file'
 import { expect, it, vi } from 'vitest'
 import { ENVIRONMENT, granted, IN_STORE_URL, MERCHANT_URL, rig, SECRET, status } from '../token/harness.ts'
 
@@ -22,6 +21,8 @@ vi.mock('node:fs/promises', async (original) => {
   }
   return { ...real, open }
 })
+vi.resetModules() // in mutation tests another file may have loaded it
+const { createFileTokenStore } = await import('merchant-auth/file')
 
 it('neither a token, nor the secret, nor the client is in what was ever written, and no file is used that is not of this client', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'file-secrets-'))

@@ -61,6 +61,11 @@ export function destinationsOf(environment: Environment): Destinations {
   }
 }
 
+/** Whether a redirect to `target` keeps the token of a call to `url`: on the same origin, and below an API. */
+export function mayKeepToken(url: string, target: string, destinations: Destinations): boolean {
+  return parseUrl(target)?.origin === parseUrl(url)?.origin && destinations(target).api !== undefined
+}
+
 /** The common case, without parsing: a URL that starts with exactly a known base URL. */
 function plainMatch(bases: readonly Base[], url: string): Destination | undefined {
   const base = bases.find((base) => url.startsWith(base.url))

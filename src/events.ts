@@ -3,6 +3,7 @@ import { type Channel, channel } from 'node:diagnostics_channel'
 import type { Environment } from './environments.ts'
 import type { Quota } from './quota.ts'
 import type { TokenStore } from './store/token-store.ts'
+import { VERSION } from './version.ts'
 import { warnStoreFailed } from './warnings.ts'
 
 interface AuthEventBase {
@@ -186,7 +187,14 @@ export interface AttachedProvider extends Emitter {
   answered(call: CallAnswer): void
 }
 
-const providers = new WeakMap<object, AttachedProvider>()
+/**
+ * What the attachments of each provider need. Bundlers and loaders may load this module twice, for `import` and for
+ * `require`: all copies of one version use the same map.
+ */
+const REGISTRY = Symbol.for(`merchant-auth ${VERSION} providers`)
+const global = globalThis as { [REGISTRY]?: WeakMap<object, AttachedProvider> }
+global[REGISTRY] ??= new WeakMap()
+const providers = global[REGISTRY]
 
 /** Registers what the attachments of a provider need. */
 export function registerProvider(provider: object, attached: AttachedProvider): void {

@@ -51,7 +51,9 @@ export type Variables = Readonly<Record<string, string | undefined>>
 /** The variables that are set. An empty one counts as unset. Those of this package are read by their names: Windows ignores their case. */
 export function setVariables(env: Variables): Variables {
   const read = VARIABLE_NAMES.map((name) => [name, env[name]] as const)
-  return Object.fromEntries([...listed(env), ...read].filter(([, value]) => value?.trim()))
+  // A schema of the caller may have made numbers and booleans of them.
+  const texts = [...listed(env), ...read].map(([name, value]) => [name, String(value ?? '')] as const)
+  return Object.fromEntries(texts.filter(([, value]) => value.trim()))
 }
 
 /** For hints on misspelled names. Deno refuses to list variables where only some may be read. */

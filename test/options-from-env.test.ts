@@ -52,6 +52,15 @@ const kindsOf = (env: Variables) => kinds(() => optionsFromEnv(env))
 const reasonsOf = (env: Variables) => problemsIn(() => optionsFromEnv(env)).map(({ reason }) => reason)
 
 describe('optionsFromEnv', () => {
+  it('reads what a schema of the caller has made of the variables', () => {
+    const parsed = { ...GOOD, MERCHANT_AUTH_TIMEOUT_MS: 5_000, MERCHANT_AUTH_ALLOW_INSECURE_REQUESTS: true }
+    const { timeoutMs, environment } = optionsFromEnv(parsed as unknown as Variables)
+    expect([timeoutMs, environment?.allowInsecureRequests]).toEqual([5_000, true])
+    expect(kindsOf({ ...parsed, MERCHANT_AUTH_TIMEOUT_MS: {} } as unknown as Variables)).toEqual([
+      ['MERCHANT_AUTH_TIMEOUT_MS', 'invalid'],
+    ])
+  })
+
   it('returns only the options that the variables set', async () => {
     const { clientSecret, ...options } = optionsFromEnv(GOOD)
     expect(options).toEqual({

@@ -2,7 +2,7 @@
  * The policy that all clients share: which calls get the token; then acquire it, send, decide on the response, renew, and
  * send once more. A client for another library supplies an {@link AuthorizedCall}.
  */
-import { type Destinations, destinationsOf } from '../destinations.ts'
+import { type Destinations, destinationsOf, mayKeepToken } from '../destinations.ts'
 import { type AttachedProvider, attachedProviderOf } from '../events.ts'
 import { type AttachOptions, type ResolvedAttach, resolveAttach } from '../options.ts'
 import type { AccessToken } from '../token/access-token.ts'
@@ -148,8 +148,8 @@ export interface AuthorizedCall<Outcome, Result> extends WaitingCall, CallTarget
 export interface Rejection {
   /** Its `WWW-Authenticate` header, if any, as the client has it. */
   readonly challenge: unknown
-  /** Whether it came from a URL other than the one called. */
-  readonly redirected: boolean
+  /** Where the call was redirected to; empty if the token was not sent there; undefined if it was not redirected. */
+  readonly redirectedTo: string | undefined
 }
 
 /** Makes a call with the token: at most twice. */
@@ -172,7 +172,7 @@ function sendWith<Outcome, Result>(
     sender.end()
     const status = call.statusOf(outcome)
     const isRejection = reportAnswer(context, call, { token: acquired.token, status })
-    return isRejection && mayRenew(call.rejectionOf(outcome))
+    return isRejection && mayRenew(call, call.rejectionOf(outcome), context)
       ? sendAgain(acquired, outcome, call, context)
       : call.settle(outcome)
   }
@@ -251,11 +251,16 @@ export async function acquire(call: WaitingCall, tokens: TokenProvider): Promise
 }
 
 /**
- * Whether another token may help: the response is that of the URL called, and does not report a lack of scope (RFC 6750
- * §3.1).
+ * Whether another token may help: the response is that of an API that got the token, after a redirect, too, and does not
+ * report a lack of scope (RFC 6750 §3.1).
  */
-export function mayRenew({ redirected, challenge }: Rejection): boolean {
-  return !redirected && !LACKS_SCOPE.test(String(challenge).replace(/\\([^"\\])/g, '$1'))
+export function mayRenew(
+  { url }: Pick<CallTarget, 'url'>,
+  { redirectedTo, challenge }: Rejection,
+  { destinations }: Pick<AttachContext, 'destinations'>,
+): boolean {
+  if (redirectedTo !== undefined && !mayKeepToken(url, redirectedTo, destinations)) return false
+  return !LACKS_SCOPE.test(String(challenge).replace(/\\([^"\\])/g, '$1'))
 }
 
 /** What renews the token, and the response that waits meanwhile; undefined if the call cannot be repeated. */

@@ -1,5 +1,5 @@
 /** Redirects of axios calls: the token stays on the origin of the call and within `apiUrls`. */
-import type { Destinations } from '../destinations.ts'
+import { type Destinations, mayKeepToken } from '../destinations.ts'
 import type { AxiosBeforeRedirect, AxiosConfig, AxiosRedirect } from './axios-types.ts'
 import { type Header, headerName } from './headers.ts'
 
@@ -17,18 +17,16 @@ export interface RedirectRule {
 /** The `beforeRedirect` of axios' http adapter: it deletes the token where the request is redirected elsewhere. */
 export function createRedirectGuard(
   { url, header, destinations, given }: RedirectRule,
-  onRedirect = (): void => {},
+  onLeave = (): void => {},
 ): AxiosBeforeRedirect {
   return (options, ...rest) => {
-    onRedirect()
     const target = targetOf(options)
     given?.(options, ...rest)
-    const mayKeep =
-      targetOf(options) === target && // otherwise the caller sends the request elsewhere
-      new URL(options.href).origin === new URL(url).origin &&
-      destinations(options.href).api !== undefined
+    const isChanged = targetOf(options) !== target // the caller sends the request elsewhere
+    if (!isChanged && mayKeepToken(url, options.href, destinations)) return
+    onLeave()
     const name = headerName(options.headers, header.key)
-    if (!mayKeep && name !== undefined && options.headers[name] === header.value) delete options.headers[name]
+    if (name !== undefined && options.headers[name] === header.value) delete options.headers[name]
   }
 }
 
@@ -42,8 +40,8 @@ export function withoutRedirects(options: AxiosConfig['fetchOptions']): AxiosCon
   return options?.redirect === 'error' ? options : { ...options, redirect: 'manual' }
 }
 
-/** The Requests of axios' fetch adapter whose response came by a redirect, which its response does not say. */
-const redirected = new WeakSet<object>()
+/** Where the Requests of axios' fetch adapter were redirected to, which its response does not say. */
+const redirected = new WeakMap<object, string>()
 const watching = new WeakMap<typeof fetch, typeof fetch>()
 
 const globalFetch: typeof fetch = (input, init) => globalThis.fetch(input, init)
@@ -58,12 +56,12 @@ export function watchRedirects(given: typeof fetch = globalFetch): typeof fetch 
 function watchedFetch(given: typeof fetch): typeof fetch {
   return async (input, init) => {
     const response = await given(input, init)
-    if (response.redirected && typeof input === 'object') redirected.add(input)
+    if (response.redirected && typeof input === 'object') redirected.set(input, response.url)
     return response
   }
 }
 
-/** Whether this is a Request of axios' fetch adapter that was redirected. */
-export function wasRedirected(request: unknown): boolean {
-  return redirected.has(request as object)
+/** Where a Request of axios' fetch adapter was redirected to; undefined if it was not. */
+export function redirectTargetOf(request: unknown): string | undefined {
+  return redirected.get(request as object)
 }

@@ -26,7 +26,7 @@ import {
   urlOf,
 } from './axios-config.ts'
 import { hideInConfig, hideRequest } from './axios-log-output.ts'
-import { createRedirectGuard, wasRedirected, watchRedirects, withoutRedirects } from './axios-redirects.ts'
+import { createRedirectGuard, redirectTargetOf, watchRedirects, withoutRedirects } from './axios-redirects.ts'
 import type {
   AxiosAdapter,
   AxiosAdapterOption,
@@ -189,7 +189,8 @@ class AxiosCall implements AuthorizedCall<Outcome, AxiosResponse> {
   readonly #adapter: AxiosAdapterOption
   readonly #context: AttachContext
   #header: Header | undefined
-  #isRedirected = false
+  /** Whether a redirect took the token off. */
+  #hasLeft = false
 
   constructor({ url, config, adapter }: CallParts, context: AttachContext) {
     this.url = url
@@ -220,7 +221,7 @@ class AxiosCall implements AuthorizedCall<Outcome, AxiosResponse> {
     config.data = body
     config.headers[header.name] = header.value
     config.beforeRedirect = createRedirectGuard({ url: this.url, header, destinations, given }, () => {
-      this.#isRedirected = true
+      this.#hasLeft = true
     })
     if (mayFetch) {
       config.env = { ...env, fetch: watchRedirects(env?.fetch) }
@@ -240,7 +241,7 @@ class AxiosCall implements AuthorizedCall<Outcome, AxiosResponse> {
   rejectionOf({ response }: Outcome): Rejection {
     const { headers, request } = response as AxiosResponse // it has a status
     const challenge = getHeader(headers, 'www-authenticate')
-    return { challenge, redirected: this.#isRedirected || wasRedirected(request) }
+    return { challenge, redirectedTo: this.#hasLeft ? '' : redirectTargetOf(request) }
   }
 
   /** A stream is held; anything else the adapter has read. */

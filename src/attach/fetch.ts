@@ -230,8 +230,8 @@ const statusOf = (response: Response | undefined): number | undefined => respons
 
 const settle = (response: Response): Response => response
 
-function rejectionOf({ headers, redirected }: Response): Rejection {
-  return { challenge: headers?.get('www-authenticate'), redirected }
+function rejectionOf({ headers, redirected, url }: Response): Rejection {
+  return { challenge: headers?.get('www-authenticate'), redirectedTo: redirected ? url : undefined }
 }
 
 /** The caller may get the response itself, which has what no other one can have: its URL, for example. */

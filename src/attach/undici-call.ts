@@ -1,4 +1,5 @@
 /** One undici call with the token, and a response that is held while the token is renewed. */
+import { AsyncResource } from 'node:async_hooks'
 import { Readable } from 'node:stream'
 import { startTimer } from '../clock.ts'
 import type { AccessToken } from '../token/access-token.ts'
@@ -7,6 +8,7 @@ import {
   type AttachContext,
   acquire,
   mayRenew,
+  type Rejection,
   renew,
   reportAnswer,
   type Wait,
@@ -61,6 +63,8 @@ export class UndiciCall implements DispatchHandler, Controller {
   /** The URLs that undici's redirect interceptor has called; the response is that of the last one. */
   #history: readonly unknown[] | undefined
   #held: HeldResponse | undefined
+  /** The async context of the caller: undici calls its handlers in that of whoever opened the connection. */
+  readonly #asyncContext = new AsyncResource('MERCHANT_AUTH')
   /** What the caller pauses: undici's controller, nothing while a response is held, then the held body. */
   #flow: Pick<Controller, 'pause' | 'resume'> | undefined
   /** Ends the wait for a token. */
@@ -171,22 +175,28 @@ export class UndiciCall implements DispatchHandler, Controller {
     }
     const token = this.#token as AccessToken // it was sent
     const isRejection = reportAnswer(this.#context, this, { token, status, rejected: this.#rejected })
-    if (this.#rejected !== undefined || !isRejection || !this.#mayRenew(headers)) {
+    if (
+      this.#rejected !== undefined ||
+      !isRejection ||
+      !mayRenew(this, this.#rejectionOf(headers), this.#context)
+    ) {
       passStart()
       return
     }
-    this.#held = new HeldResponse(controller, passStart)
+    const held = new HeldResponse(controller, passStart)
+    this.#held = held
     this.#flow = undefined
     controller.resume()
     const mayWait = canSendAgain(this.body) && !isTooLarge(headers['content-length'])
-    this.#renew(token, this.#held, mayWait).catch((error: unknown) => this.#fail(error))
+    this.#asyncContext
+      .runInAsyncScope(() => this.#renew(token, held, mayWait))
+      .catch((error: unknown) => this.#fail(error))
   }
 
-  #mayRenew(headers: ResponseHeaders): boolean {
-    return mayRenew({
-      challenge: headers['www-authenticate'],
-      redirected: this.#history !== undefined && this.#history.length > 1,
-    })
+  #rejectionOf(headers: ResponseHeaders): Rejection {
+    const [, ...redirects] = this.#history ?? []
+    const last = redirects.at(-1)
+    return { challenge: headers['www-authenticate'], redirectedTo: last === undefined ? last : String(last) }
   }
 
   /** The held response, if this is a part of it. */

@@ -25,7 +25,7 @@ const MAX_BYTES = 1_024 * 1_024
 const FILE_MODE = 0o600
 
 /** Links are not followed, and nothing that blocks (a FIFO, some devices) is waited for. Windows has no such flags. */
-const ONLY_FILES = (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0)
+const onlyFiles = (): number => (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0)
 /** What opening a link or a socket fails with; on the BSDs, EMLINK and EFTYPE for a link. */
 const FOREIGN = ['ELOOP', 'EMLINK', 'EFTYPE', 'ENXIO', 'EISDIR']
 
@@ -46,7 +46,7 @@ export function remainsMs({ writtenAt, endsAt }: Content): number {
 export async function readContentFile(path: string): Promise<ReadFile | undefined> {
   let file: FileHandle | undefined
   try {
-    file = await open(path, constants.O_RDONLY | ONLY_FILES)
+    file = await open(path, constants.O_RDONLY | onlyFiles())
     const found = await file.stat()
     const isForeign = !found.isFile() || found.size > MAX_BYTES
     const text = isForeign ? undefined : await file.readFile('utf8')
@@ -88,7 +88,7 @@ export async function createContentFile(path: string, content: Content): Promise
 /** Makes the content of a file invalid. The file stays. */
 export async function invalidateFile(path: string): Promise<void> {
   try {
-    const file = await open(path, constants.O_WRONLY | ONLY_FILES)
+    const file = await open(path, constants.O_WRONLY | onlyFiles())
     await file.writeFile('released').finally(() => file.close())
   } catch (error) {
     if (storeErrorCode(error) !== 'ENOENT') throw error

@@ -1,4 +1,5 @@
 /** Why a request got no response, or none that can be read: the codes of fetch, its connection and TLS, and what to do. */
+import { inManual } from '../manual.ts'
 import { printable } from '../redact.ts'
 
 /** Where a request fails: in the program that sends it, on the way, or at its response. */
@@ -119,6 +120,14 @@ const KINDS: readonly Kind[] = [
     pattern: /^UND_ERR_INVALID_ARG$/,
     step: 'program',
     advice: 'A dispatcher works with the fetch of its own undici only: import both from the package undici.',
+    isLasting: true,
+  },
+  {
+    pattern: /^Expected signal .*AbortSignal|^Cross-Origin Request Blocked/,
+    step: 'program',
+    advice:
+      'The test environment (jsdom, happy-dom) replaces fetch or AbortSignal. Run the test in the environment "node": ' +
+      `${inManual('test-environments')}.`,
     isLasting: true,
   },
   { pattern: /^ReferenceError$/, step: 'program', advice: 'Correct the fetch function.', isLasting: true },

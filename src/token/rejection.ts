@@ -34,7 +34,10 @@ export interface Rejection {
   readonly isExplained: boolean
 }
 
-/** The errors of RFC 6749 §5.2 and RFC 8707 §2, and those that Auth0 uses instead. */
+/**
+ * The errors of RFC 6749 §5.2 and RFC 8707 §2, those that Auth0 uses instead, and those of RFC 6749 §4.1.2.1 that some token
+ * endpoints return with status 400 while they are in trouble.
+ */
 const BY_ERROR: Readonly<Record<string, RejectionReason>> = {
   invalid_client: 'client',
   access_denied: 'audience',
@@ -42,6 +45,8 @@ const BY_ERROR: Readonly<Record<string, RejectionReason>> = {
   invalid_audience: 'audience',
   unauthorized_client: 'grant',
   unsupported_grant_type: 'grant-type',
+  temporarily_unavailable: 'server',
+  server_error: 'server',
 }
 
 /** The reason for a status and an OAuth error. */

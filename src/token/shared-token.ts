@@ -2,6 +2,7 @@
  * The token and the limits that processes share through a store, in one entry: look for it, wait for the lease, look again,
  * request, write.
  */
+import { AsyncLocalStorage } from 'node:async_hooks'
 import { createHash } from 'node:crypto'
 import { clientOf, type ResolvedOptions } from '../options.ts'
 import { shownUrl } from '../redact.ts'
@@ -31,6 +32,9 @@ const LOOK_AGAIN_MS = 30_000
 const MIN_ENTRY_MS = 6 * 60 * 60_000
 const FIRST_WRITE_PAUSE_MS = 1_000
 const MAX_WRITE_PAUSE_MS = 5 * 60_000
+
+/** Runs what outlives its call outside of the async context of that call, which would be kept in memory. */
+const ofNoCall: <R>(act: () => R) => R = AsyncLocalStorage.snapshot()
 
 /** What processes share. Durations are those at the moment of writing. */
 export interface SharedEntry {
@@ -279,7 +283,9 @@ export class SharedToken {
       // After the secret was rotated, processes that have the new one look under its key.
       const store = this.#entryFor(this.#options.encryptionKeys ?? [credential.latest as string])
       this.#unwritten = token
-      await this.#write(store, token, options).catch(() => void this.#writeLater(store, token))
+      await this.#write(store, token, options).catch(
+        () => void ofNoCall(() => this.#writeLater(store, token)),
+      )
     } else if (hasLimitsToShare && !options.isUnattended && !closed.aborted && this.#opened) {
       const { store } = this.#opened
       if (session.release === undefined) await this.#lookBesideOthers(store, need)

@@ -18,7 +18,7 @@ import type { ClientCredential } from './client-credential.ts'
 import type { ProviderContext } from './context.ts'
 import type { Purpose } from './limits/request-limits.ts'
 import { BROKEN_OFF, networkFailureOf } from './network-failure.ts'
-import { adviceFor } from './rejection.ts'
+import { adviceFor, rejectionOf } from './rejection.ts'
 import { ExpiredTokenError } from './token-errors.ts'
 import {
   isRedirect,
@@ -294,7 +294,7 @@ export class TokenRequest {
         adviceFor(status, { ...oauth, detail }, this.#options),
       {
         code: 'ERR_TOKEN_STATUS',
-        retryable: status === 408 || status === 429 || status >= 500,
+        retryable: status === 429 || status >= 500 || rejectionOf(status, oauth).reason === 'server',
         status,
         ...oauth,
         retryAfterMs,

@@ -33,6 +33,20 @@ describe('undici’s redirect interceptor below the token', () => {
     expect(tokensAt(api)).toEqual(['Bearer first.token', 'Bearer first.token'])
   })
 
+  it.each([
+    ['/b/', true],
+    ['/outside', false],
+  ])('renews after a 401 at %s, where the API redirected the call to: %s', async (location, isRenewed) => {
+    await using api = await scripted(({ path }, response) => {
+      if (path === '/api/a') response.writeHead(302, { location: location.replace('/b', '/api/b') }).end()
+      else response.writeHead(401).end()
+    })
+    const renew = vi.fn(async () => undefined)
+    const dispatcher = agentWith(redirect, authFor({ url: `${api.url}/api` }, { renew }))
+    expect((await request(`${api.url}/api/a`, { dispatcher })).statusCode).toBe(401)
+    expect(renew.mock.calls.length).toBe(isRenewed ? 1 : 0)
+  })
+
   it('sends no token with a redirect from another origin to the API', async () => {
     await using api = await scripted((_, response) => response.end())
     await using other = await scripted((_, response) => {

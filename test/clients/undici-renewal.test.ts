@@ -1,10 +1,11 @@
 // A 401 on undici: it is held while the token is renewed; then it is discarded and the call repeated, or the caller gets it.
+import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Socket } from 'node:net'
 import { Readable } from 'node:stream'
 import { setTimeout } from 'node:timers/promises'
 import { createTokenProvider } from 'merchant-auth'
 import { createAuthDispatch } from 'merchant-auth/undici'
-import { errors, FormData, fetch, request } from 'undici'
+import { Agent, type Dispatcher, errors, FormData, fetch, request } from 'undici'
 import { describe, expect, it, vi } from 'vitest'
 import { settled } from '../support/clock.ts'
 import { token } from '../support/provided.ts'
@@ -12,6 +13,7 @@ import {
   agentWith,
   agentWithRenewal,
   authFor,
+  autoDestroyed,
   type Played,
   playedBy,
   RecordingHandler,
@@ -43,6 +45,20 @@ describe('an undici call, after a 401,', () => {
     const renew = vi.fn(async () => token('second.token'))
     expect((await request(api.url, { dispatcher: agentWith(authFor(api, { renew })) })).statusCode).toBe(401)
     expect([api.seen.length, renew.mock.calls.length]).toEqual([2, 1])
+  })
+
+  it('is repeated in the async context of its caller, whichever call opened the connection', async () => {
+    await using api = await rejecting()
+    const caller = new AsyncLocalStorage<string>()
+    const seen: unknown[] = []
+    const noting: Dispatcher.DispatcherComposeInterceptor = (dispatch) => (options, handler) => {
+      if (options.path === '/rejected') seen.push(caller.getStore())
+      return dispatch(options, handler)
+    }
+    const dispatcher = autoDestroyed(new Agent({ connections: 1 })).compose(noting, authFor(api))
+    const call = (name: string) => caller.run(name, () => request(`${api.url}/${name}`, { dispatcher }))
+    await Promise.all(['first', 'rejected'].map(call))
+    expect(seen).toEqual(['rejected', 'rejected'])
   })
 
   it('is in doubt after early hints, too, which say nothing about the token', async () => {

@@ -207,6 +207,7 @@ export class RenewalBounds {
 
   /** A renewal that certainly was for this API. */
   renewed(at: number): void {
+    if (at - (this.#renewals.at(-1) ?? at) >= MAX_DOUBT_MS) this.#endGap()
     this.#gapMs = Math.min(this.#gapMs === 0 ? SECOND_MS : this.#gapMs * 2, MAX_GAP_MS)
     this.#gapEndsAt = at + this.#gapMs
     this.#renewals.push(at)

@@ -53,6 +53,16 @@ describe('what fails each time is not retried, and its advice is in the message:
 
   it.each<[what: string, answer: Answer, says: RegExp]>([
     [
+      'an AbortSignal of jsdom',
+      failing([undefined], 'Expected signal ("AbortSignal {}") to be an instance of AbortSignal.'),
+      /was not sent .*jsdom.* environment "node"/,
+    ],
+    [
+      'a fetch of happy-dom',
+      failing([undefined], 'Cross-Origin Request Blocked: The Same Origin Policy disallows reading'),
+      /was not sent .*happy-dom.* environment "node"/,
+    ],
+    [
       'a port that fetch refuses',
       failing([undefined], 'bad port'),
       /was not sent \(bad port\)\. .*Change the port/,

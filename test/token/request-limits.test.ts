@@ -26,11 +26,15 @@ function pass(seconds: number): void {
 /** The error of a response with this status; 0: there was none. */
 function failure(
   status: number,
-  { retryAfterS, quotas }: { retryAfterS?: number; quotas?: Quota[] } = {},
+  {
+    retryAfterS,
+    quotas,
+    isTemporary = false,
+  }: { retryAfterS?: number; quotas?: Quota[]; isTemporary?: boolean } = {},
 ): unknown {
   const retryAfterMs = retryAfterS === undefined ? undefined : retryAfterS * 1_000
   const code = status === 0 ? 'ERR_TOKEN_NETWORK' : 'ERR_TOKEN_STATUS'
-  const retryable = status < 400 || status === 429 || status >= 500
+  const retryable = status < 400 || status === 408 || status === 429 || status >= 500 || isTemporary
   const known = { retryable, attempts: 1, retryAfterMs, answer: { retryAfterMs, quotas } }
   return new TokenRequestError('', { code, ...known, ...(status > 0 && { status }) })
 }
@@ -205,6 +209,12 @@ describe('the cooldown after failures in a row', () => {
     ['redirects', six(after[302]), [1, 2, 4, 5, 5, 5]],
     ['invalid responses', six(after[200]), [1, 2, 4, 5, 5, 5]],
     ['400', six(after[400]), [1, 2, 4, 8, 16, 30]],
+    [
+      '400 of an endpoint that is in trouble',
+      six(() => failure(400, { isTemporary: true })),
+      [1, 2, 4, 5, 5, 5],
+    ],
+    ['408', six(() => failure(408)), [1, 2, 4, 8, 16, 30]],
     ['499', [...six(after[499]), after[499]()], [1, 2, 4, 8, 16, 30, 30]],
     [
       '400, then 503',
@@ -316,6 +326,19 @@ describe('the gap between renewals for an API', () => {
       return gap
     })
     expect(gaps).toEqual([1, 2, 4, 8, 16, 32, 64])
+  })
+
+  it('does not grow with renewals that come four hours after the last one', () => {
+    renews()
+    const gaps = [1, 2, 3].map(() => {
+      for (let seconds = 0; seconds < 4 * HOUR; seconds += 30) {
+        pass(30)
+        rejects() // the bad calls go on: no minute without a 401
+      }
+      renews()
+      return waitS('rejection')
+    })
+    expect(gaps).toEqual([1, 1, 1])
   })
 
   it('doubles from 1 s to 30 min with each renewal that failed', () => {

@@ -1,4 +1,5 @@
 /** A store that fails or returns invalid data: no call fails because of it, or waits for more than one operation. */
+import { AsyncLocalStorage } from 'node:async_hooks'
 import crypto from 'node:crypto'
 import { syncBuiltinESMExports } from 'node:module'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
@@ -458,3 +459,20 @@ it.each([
     expect(await fleet.tokenOf()).toBe(value)
   },
 )
+
+it('a write that is tried again does not keep the async context of the call that requested the token', async () => {
+  const { fleet, provider } = fleetOf()
+  const request = new AsyncLocalStorage<string>()
+  const seen: unknown[] = []
+  const { get } = fleet.store
+  fleet.store.get = (key) => {
+    seen.push(request.getStore())
+    return get.call(fleet.store, key)
+  }
+  fleet.store.faults.set = FAILURES.rejects
+  await request.run('a request', () => provider.getToken())
+  const { length } = seen
+  await fleet.pass(1_500)
+  expect(seen.slice(0, length)).toContain('a request')
+  expect(seen.slice(length)).toEqual([undefined])
+})

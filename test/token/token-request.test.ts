@@ -239,6 +239,13 @@ describe('a failed attempt', () => {
     ],
     ['an error that is not an object', offline, { code: 'ERR_TOKEN_NETWORK' }],
     ['a 503 that breaks off', breaksOff(503), { code: 'ERR_TOKEN_STATUS', status: 503 }],
+    ...([400, 200] as const).flatMap((code) =>
+      ['temporarily_unavailable', 'server_error'].map((error): [string, Answer, object] => [
+        `${code} ${error}`,
+        status(code, { error }),
+        { code: 'ERR_TOKEN_STATUS', status: code, error, message: expect.stringContaining('is in trouble') },
+      ]),
+    ),
   ])('is retried: %s', async (_, answer, { cause, ...fields }) => {
     const once = rig([answer])
     await expect(acquired(once)).resolves.toBeDefined()

@@ -105,11 +105,15 @@ export class Cooldown {
   }
 }
 
-/** Whether waiting rarely fixes it: a 4xx, or no answer that a client could read, for a reason that stays. */
+/**
+ * Whether waiting rarely fixes it: a 4xx, but for one that says that the endpoint itself is in trouble, or no answer that a
+ * client could read, for a reason that stays.
+ */
 function isLasting(error: unknown): boolean {
-  const status = statusOf(error)
-  const isClientError = status >= 400 && status < 500
-  return isClientError || (status === 0 && error instanceof TokenRequestError && !error.retryable)
+  if (!(error instanceof TokenRequestError)) return false
+  const { retryable, status = 0 } = error
+  if (status === 408) return true
+  return !retryable && (status === 0 || (status >= 400 && status < 500))
 }
 
 function statusOf(error: unknown): number {

@@ -118,8 +118,10 @@ export class Renewals {
     const state = this.#state
     // Otherwise another process has counted it.
     if (isRequested) {
-      if (state.neededCount === 0 || at - state.inDoubtSince < MAX_DOUBT_MS)
-        state.neededCount = doubled(state.neededCount, { first: FIRST_COUNT, most: MAX_COUNT })
+      const isFirst = state.neededCount === 0
+      const isLate = !isFirst && at - state.inDoubtSince >= MAX_DOUBT_MS
+      if (!isLate) state.neededCount = doubled(state.neededCount, { first: FIRST_COUNT, most: MAX_COUNT })
+      if (isLate) this.#endGap() // a path with 401s of its own must not make it longer and longer
       state.fullAt = Math.max(state.fullAt, at) + REFILL_MS
       this.#beginGap(at)
     }

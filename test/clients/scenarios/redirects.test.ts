@@ -94,11 +94,20 @@ describe.each(FOLLOWING)('$name', (client) => {
     expect(arrived).toEqual([200, START, 'elsewhere /x none', 'API /merchant/y none'])
   })
 
-  it('renews nothing after a 401 from another origin', async () => {
+  it('renews after a 401 from another path of the API, such as one that ends with a slash', async () => {
     last = 401
-    expect(await follow(client, ['http://{OTHER}/x'])).toEqual([401, START, 'elsewhere /x none'])
-    expect(renew).not.toHaveBeenCalled()
+    expect(await follow(client, ['/merchant/to/'])).toEqual([401, START, 'API /merchant/to/ token'])
+    expect(renew).toHaveBeenCalledOnce()
   })
+
+  it.each(['http://{OTHER}/x', 'http://{OTHER}/other-api', '/outside'])(
+    'renews nothing after a 401 from elsewhere: %s',
+    async (location) => {
+      last = 401
+      expect((await follow(client, [location]))[0]).toBe(401)
+      expect(renew).not.toHaveBeenCalled()
+    },
+  )
 })
 
 describe('axios http', () => {

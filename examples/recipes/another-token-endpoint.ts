@@ -1,6 +1,6 @@
 /**
  * Token endpoints of other shapes, each a stand-in of its own: another path, a further header, HTTP Basic without an
- * audience, and other field names. The programs call https://id.example.com, which leads to the stand-in.
+ * audience, other field names, and a shorter life than it says. The programs call https://id.example.com, which leads to the stand-in.
  */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
@@ -11,6 +11,7 @@ import { createTokenProvider, TokenRequestError } from 'merchant-auth'
 import { fetchToken as withFurtherHeaders } from './parts/further-headers.ts'
 import { fetchToken as withHttpBasic } from './parts/http-basic.ts'
 import { fetchToken as withOtherFields } from './parts/other-fields.ts'
+import { fetchToken as withShorterLife } from './parts/shorter-life.ts'
 
 const CLIENT_ID = 'client 1' // whatever needs an escape
 const CLIENT_SECRET = 'open:sesame+1/2='
@@ -30,6 +31,7 @@ const STAND_INS: Readonly<Record<string, Answer>> = {
     const isKnown = id === CLIENT_ID && secret === CLIENT_SECRET
     return isKnown && body === 'grant_type=client_credentials' ? GRANT : REFUSED
   },
+  '/life/oauth/token': () => GRANT,
   '/fields/oauth/token': (_, body) => {
     const { clientId, secret } = JSON.parse(body)
     const isKnown = clientId === CLIENT_ID && secret === CLIENT_SECRET
@@ -82,6 +84,10 @@ for (const [path, fetchToken] of [
   assert.equal((await other.getToken()).value, GRANT.access_token)
   console.log(`${path}: a token`)
 }
+
+await using shortLived = provider('life', withShorterLife)
+assert.ok((await shortLived.getToken()).expiresAt <= Date.now() + 180_000)
+console.log('life: a token for three minutes')
 
 // A wrong secret is the error that the token endpoint returns, and shows in no message.
 const error: unknown = await provider('basic', withHttpBasic, 'close:sesame+1/2=')

@@ -51,7 +51,7 @@ globalThis.fetch = (url, init) => send(String(url).replace('https://id.example.c
 
 // Another path: the provider of a service, as the page shows it.
 Object.assign(process.env, {
-  MERCHANT_AUTH_URL: 'https://id.example.com',
+  MERCHANT_AUTH_URL: 'https://id.example.com/realms/shop',
   MERCHANT_AUTH_AUDIENCE: 'https://api.example.com',
   MERCHANT_AUTH_API_URLS: 'merchant=https://api.example.com/merchant',
   MERCHANT_AUTH_CLIENT_ID: CLIENT_ID,

@@ -1,4 +1,4 @@
 /** A token endpoint at another path. Shown in docs/another-token-endpoint.md. */
-const ENDPOINT = 'https://id.example.com/realms/shop/protocol/openid-connect/token'
+const PATH = 'protocol/openid-connect/token'
 
-export const fetchToken: typeof fetch = (_url, init) => fetch(ENDPOINT, init)
+export const fetchToken: typeof fetch = (url, init) => fetch(String(url).replace(/oauth\/token$/, PATH), init)

@@ -45,7 +45,7 @@ import type {
 } from './axios-types.ts'
 import { canSendAgain, isNodeStream, isWebStream } from './body.ts'
 import { clearHeader, getHeader, type Header } from './headers.ts'
-import { type HeldBody, holdCopy, holdUnread, isTooLarge } from './held-body.ts'
+import { type HeldBody, holdCopy, holdStream, holdUnread, isTooLarge } from './held-body.ts'
 
 export { createAuthInterceptor } from './axios-interceptor.ts'
 export type { AxiosLike, AxiosRequestInterceptor } from './axios-types.ts'
@@ -247,7 +247,11 @@ class AxiosCall implements AuthorizedCall<Outcome, AxiosResponse> {
     const { data, headers } = response as AxiosResponse // it has a status
     if (!isNodeStream(data) && !isWebStream(data)) return holdUnread()
     if (isTooLarge(getHeader(headers, 'content-length'))) return undefined
-    if (isNodeStream(data)) return holdUnread(data)
+    if (isNodeStream(data)) {
+      const held = holdStream(data)
+      Object.assign(response as AxiosResponse, { data: held.body })
+      return held
+    }
     const [copy, callers] = data.tee()
     Object.assign(response as AxiosResponse, { data: callers })
     return holdCopy(copy, () => callers.cancel())

@@ -212,6 +212,16 @@ describe.each(ADAPTERS)('a streamed response of the adapter %s shows no token', 
     await read(error.response as AxiosResponse)
   })
 
+  it('in a 401 after a renewal that failed', async () => {
+    await ground.tokens.getToken()
+    ground.env.revoke()
+    ground.env.fail('token', { kind: 'status', status: 400 })
+    const error = (await rejectionOf(stream())) as AxiosError
+    expect(error).toMatchObject({ status: 401 })
+    expectNoToken(error)
+    await read(error.response as AxiosResponse)
+  })
+
   it('in the error of a truncated body', async () => {
     fail({ kind: 'truncated-body' })
     const response = await stream()

@@ -1,39 +1,9 @@
 /** Keeps the token out of what is logged of axios' responses and errors; their `request` and `config` still work. */
-import http, { OutgoingMessage } from 'node:http'
-import https from 'node:https'
+import { OutgoingMessage } from 'node:http'
 import { inspect } from 'node:util'
 import { HIDDEN } from '../redact.ts'
-import type { AxiosConfig } from './axios-types.ts'
-import { isObject } from './body.ts'
+import { isNodeStream, isObject } from './body.ts'
 import { type Header, nameOf } from './headers.ts'
-
-/** The agents of callers whose properties are hidden. */
-const hiddenAgents = new WeakSet<object>()
-
-/**
- * Hides the sockets of the caller's agents, and where a body is piped to: they lead to the requests of this and other
- * calls in flight, and a logged error includes its config.
- */
-export function hideInConfig(config: AxiosConfig): void {
-  const { httpAgent, httpsAgent, fetchOptions, data } = config
-  if (httpAgent) hideAgent(httpAgent, config, 'httpAgent')
-  if (httpsAgent) hideAgent(httpsAgent, config, 'httpsAgent')
-  if (fetchOptions?.dispatcher) hideMembers(fetchOptions.dispatcher)
-  if (isObject(data) && '_readableState' in data) hide(data._readableState, ['pipes'])
-}
-
-function hideAgent(agent: object, config: AxiosConfig, key: string): void {
-  // Node's own agents belong to the whole process. A config that is sent again without one gets the same agent.
-  if (agent === http.globalAgent || agent === https.globalAgent) hide(config, [key])
-  else hideMembers(agent)
-}
-
-/** Agents have their sockets by name, by symbol, or in agents of their own. */
-function hideMembers(agent: object): void {
-  if (hiddenAgents.has(agent)) return
-  hiddenAgents.add(agent)
-  hide(agent, Reflect.ownKeys(agent))
-}
 
 /** A request of Node.js or of follow-redirects, which is sent as one of Node.js, or a Request of fetch. */
 interface SentRequest {
@@ -42,7 +12,6 @@ interface SentRequest {
   readonly _currentRequest?: SentRequest
   readonly _redirectable?: SentRequest
   readonly headers?: Headers
-  readonly socket?: unknown
   readonly method?: unknown
   readonly url?: unknown
   readonly protocol?: unknown
@@ -52,6 +21,7 @@ interface SentRequest {
 
 /** The parts of a response, or of an error that an adapter rejects with. */
 interface ResponseOrError {
+  readonly config?: { readonly data?: unknown }
   readonly request?: unknown
   readonly data?: unknown
   readonly response?: unknown
@@ -64,14 +34,15 @@ const MAX_CAUSES = 5
 /** Hides the request of a response, or of an error, its response and its causes. */
 export function hideRequest(outcome: unknown, header: Header | undefined, depth = 0): void {
   if (!isObject(outcome) || depth > MAX_CAUSES) return
-  const { request, data, response, cause } = outcome as ResponseOrError
+  const { config, request, data, response, cause } = outcome as ResponseOrError
   hideRequest(response, header, depth + 1)
   hideRequest(cause, header, depth + 1)
   if (!isObject(request)) return
   hide(outcome, ['request'])
   if (request !== data) Object.assign(request, SUMMARY)
   if (header !== undefined) hideHeader(request, header)
-  if (isObject(data) && 'pipe' in data) hideInStream(data, request)
+  if (isNodeStream(data)) hideConnection(data)
+  if (isNodeStream(data) || isNodeStream(config?.data)) summarizeRedirectable(request)
 }
 
 /**
@@ -105,16 +76,18 @@ function replaceValue(headers: unknown, name: string, value: unknown): void {
   if (isObject(headers) && name in headers) Reflect.set(headers, name, value)
 }
 
-/** A response that is a stream leads to its socket, and the errors that it emits later to the request of follow-redirects. */
-function hideInStream(data: object, { socket, _redirectable }: SentRequest): void {
+/** A response that is a stream leads to its socket, which may serve other calls, and over HTTP/2 to the headers it sent. */
+function hideConnection(data: object): void {
+  hide(data, ['socket', 'client', ...Object.getOwnPropertySymbols(data)])
+}
+
+/** The errors that streams emit later, and a body that is still sent, lead to the request of follow-redirects. */
+function summarizeRedirectable({ _redirectable }: SentRequest): void {
   if (isObject(_redirectable)) Object.assign(_redirectable, SUMMARY)
-  hide(data, Object.getOwnPropertySymbols(data)) // the headers sent over HTTP/2
-  if (isObject(socket)) hide(socket, ['_httpMessage', 'parser', ...Object.getOwnPropertySymbols(socket)])
 }
 
 /** Makes properties non-enumerable, which no log output, JSON or copy includes. */
-function hide(holder: unknown, keys: readonly PropertyKey[]): void {
+function hide(holder: object, keys: readonly PropertyKey[]): void {
   for (const key of keys)
-    if (Object.hasOwn(Object(holder), key))
-      Reflect.defineProperty(holder as object, key, { enumerable: false })
+    if (Object.hasOwn(holder, key)) Reflect.defineProperty(holder, key, { enumerable: false })
 }

@@ -17,6 +17,15 @@ import {
   type Wait,
 } from './authorize.ts'
 import {
+  adapterWithAgents,
+  hasAgents,
+  hideAgents,
+  isOwnAdapter,
+  type OwnAdapter,
+  restoreAgents,
+  withAgents,
+} from './axios-agents.ts'
+import {
   addConfig,
   admitConfig,
   axiosOf,
@@ -25,10 +34,9 @@ import {
   startWait,
   urlOf,
 } from './axios-config.ts'
-import { hideInConfig, hideRequest } from './axios-log-output.ts'
+import { hideRequest } from './axios-log-output.ts'
 import { createRedirectGuard, redirectTargetOf, watchRedirects, withoutRedirects } from './axios-redirects.ts'
 import type {
-  AxiosAdapter,
   AxiosAdapterOption,
   AxiosConfig,
   AxiosLike,
@@ -37,23 +45,12 @@ import type {
 } from './axios-types.ts'
 import { canSendAgain, isNodeStream, isWebStream } from './body.ts'
 import { clearHeader, getHeader, type Header } from './headers.ts'
-import { type HeldBody, holdCopy, holdUnread, isTooLarge } from './held-body.ts'
+import { type HeldBody, holdCopy, holdStream, holdUnread, isTooLarge } from './held-body.ts'
 
 export { createAuthInterceptor } from './axios-interceptor.ts'
 export type { AxiosLike, AxiosRequestInterceptor } from './axios-types.ts'
 
 refuseOldNode() // createAuthInterceptor needs no other entry
-
-/** The adapter of a call that may get the token. */
-interface WrappedAdapter extends AxiosAdapter {
-  /** The adapter of the caller. */
-  readonly given: AxiosAdapterOption
-}
-
-/** A config that is sent again has the wrapper if its adapter did not run, because its call was canceled before. */
-function isWrapped(adapter: AxiosAdapterOption): adapter is WrappedAdapter {
-  return typeof adapter === 'function' && 'given' in adapter
-}
 
 /** The interceptors of the instances that have a token attached. */
 const attached = new WeakMap<AxiosLike, number>()
@@ -82,15 +79,19 @@ export function attachAuth(instance: AxiosLike, tokens: TokenProvider, attach?: 
   const context = createAttachContext(tokens, attach)
   assertAttachable(instance, context)
   const wrapAdapter = (config: AxiosConfig): AxiosConfig => {
-    hideInConfig(config) // a call that is canceled before its adapter runs rejects with an error, too
     const adapter = config.adapter || DEFAULT_ADAPTERS
-    const given = isWrapped(adapter) ? adapter.given : adapter
+    const given = isOwnAdapter(adapter) ? adapter.given : adapter
+    if (isOwnAdapter(adapter)) restoreAgents(config, adapter.config, instance.defaults) // it is sent again
+    hideAgents(config) // a call that is canceled before its adapter runs rejects with the config, too
     const wrapper = (final: AxiosConfig): Promise<AxiosResponse> => {
+      if (final !== config) restoreAgents(final, config) // another interceptor copied it
+      const send = (): Promise<AxiosResponse> => callAdapter(final, given, context)
       final.adapter = given // for a config that is sent again
-      return callAdapter(final, given, context)
+      if (!hasAgents(final)) return send()
+      final.adapter = adapterWithAgents(final, given)
+      return withAgents(final, send)
     }
-    const wrapped: WrappedAdapter = Object.assign(wrapper, { given })
-    config.adapter = wrapped
+    config.adapter = Object.assign(wrapper, { given, config }) satisfies OwnAdapter
     return config
   }
   // Synchronous, so that axios does not wait where no other interceptor makes it wait.
@@ -145,8 +146,6 @@ interface Outcome {
 }
 
 async function runAdapter(config: AxiosConfig, adapter: AxiosAdapterOption): Promise<Outcome> {
-  // An interceptor may have set the agent. While the call runs, a socket of the agent has the token.
-  hideInConfig(config)
   try {
     return { response: await axiosOf(config).getAdapter(adapter, config)(config) }
   } catch (error) {
@@ -249,7 +248,11 @@ class AxiosCall implements AuthorizedCall<Outcome, AxiosResponse> {
     const { data, headers } = response as AxiosResponse // it has a status
     if (!isNodeStream(data) && !isWebStream(data)) return holdUnread()
     if (isTooLarge(getHeader(headers, 'content-length'))) return undefined
-    if (isNodeStream(data)) return holdUnread(data)
+    if (isNodeStream(data)) {
+      const held = holdStream(data)
+      Object.assign(response as AxiosResponse, { data: held.body })
+      return held
+    }
     const [copy, callers] = data.tee()
     Object.assign(response as AxiosResponse, { data: callers })
     return holdCopy(copy, () => callers.cancel())

@@ -1,5 +1,5 @@
 /** The body of a rejected response while its call waits for another token: it is read, so that its connection is free. */
-import { Readable } from 'node:stream'
+import { pipeline, Readable, Transform } from 'node:stream'
 import { startTimer } from '../clock.ts'
 import type { NodeStream } from './body.ts'
 
@@ -32,7 +32,23 @@ export function holdCopy(copy: ReadableStream<Uint8Array>, cancelOther: () => Pr
   return { overflow, discard }
 }
 
-/** For a body that its client has read, or a stream of Node.js, whose connection no token request waits for. */
+/** Reads a stream of Node.js into `body`, which is for the caller in its place. */
+export function holdStream(stream: NodeStream): HeldBody & { readonly body: Readable } {
+  const { promise: overflow, resolve } = Promise.withResolvers<undefined>()
+  let bytes = 0
+  const body = new Transform({
+    readableHighWaterMark: MAX_HELD_BYTES + 1,
+    transform(chunk: Uint8Array, _encoding, callback) {
+      bytes += chunk.byteLength
+      if (bytes > MAX_HELD_BYTES) resolve(undefined)
+      callback(null, chunk)
+    },
+  })
+  pipeline(stream as Readable, body, () => {}) // an error reaches those who read the body
+  return { ...holdUnread(body), overflow, body }
+}
+
+/** For a body that its client has read, or a stream of Node.js that no other one can replace. */
 export function holdUnread(stream?: NodeStream): HeldBody {
   stream?.on('error', () => {}) // without a listener, an error ends the process
   const discard = (): void => {

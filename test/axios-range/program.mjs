@@ -1,5 +1,6 @@
 // What attachAuth must do with any version of axios: run by scripts/test-axios-range.ts where the package is installed.
 import assert from 'node:assert/strict'
+import { Agent } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { inspect } from 'node:util'
 import axios from 'axios'
@@ -9,6 +10,29 @@ import { startSandbox } from 'merchant-auth/testing'
 
 const sandbox = await startSandbox()
 const { merchantUrl: baseURL, options } = sandbox.test
+
+const MARK = 'an agent of the caller'
+/** How many calls these agents got. */
+let counted = 0
+/** A config with an agent, for each adapter. */
+const withAgent = {
+  http: () => {
+    const addRequest = (...request) => {
+      counted += 1
+      Agent.prototype.addRequest.apply(httpAgent, request)
+    }
+    const httpAgent = Object.assign(new Agent(), { addRequest, MARK })
+    return { httpAgent }
+  },
+  fetch: () => {
+    const dispatch = (...request) => {
+      counted += 1
+      return globalThis[Symbol.for('undici.globalDispatcher.1')].dispatch(...request)
+    }
+    return { fetchOptions: { dispatcher: { dispatch, MARK } } }
+  },
+}
+
 const statuses = () => sandbox.test.requests('merchant').map(({ status, body }) => [status, body?.toString()])
 
 try {
@@ -41,6 +65,14 @@ try {
     const { value } = await tokens.getToken()
     assert(!inspect(rejected, { depth: 20 }).includes(value), adapter)
     sandbox.test.configure({ rejectAllTokens: false })
+
+    counted = 0
+    sandbox.test.fail('merchant', { kind: 'status', status: 503 })
+    const failed = await api.get('/orders', withAgent[adapter]()).catch((error) => error)
+    assert(!inspect({ ...failed.config }, { depth: 20 }).includes(MARK), adapter)
+    const again = await api.request(failed.config)
+    await axios.request({ ...again.config, validateStatus: null })
+    assert.equal(counted, 3, adapter)
 
     const plain = axios.create({ baseURL, adapter })
     plain.interceptors.request.use(createAuthInterceptor(tokens))

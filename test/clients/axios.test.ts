@@ -4,6 +4,7 @@ import { createServer } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { PassThrough, Readable } from 'node:stream'
+import { text } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { inspect } from 'node:util'
 import axios, {
@@ -340,6 +341,31 @@ describe('the stream of a 401 that no caller gets', () => {
     const cancel = vi.fn()
     await fakeApi([{ status: 401, data: new ReadableStream({ cancel }) }]).api.get('')
     await until(() => cancel.mock.calls.length === 1)
+  })
+})
+
+describe('the stream of a 401 that the caller gets', () => {
+  /** Makes a call whose 401 has this stream; `renew` runs while the call waits, and renews nothing. */
+  async function received(stream: Readable, renew = () => {}): Promise<Readable> {
+    const adapter = answering([{ status: 401, data: stream }])
+    const tokens = provided({ current, renew: async () => void renew() })
+    const { data } = await axiosWith(tokens, { adapter, validateStatus: null }).get(MERCHANT_URL)
+    return data
+  }
+
+  it.each(['before', 'after'])('fails as it does, %s the caller has it', async (when) => {
+    const stream = new PassThrough()
+    const fail = (): void => void stream.destroy(new Error('read ECONNRESET'))
+    const data = await received(stream, when === 'before' ? fail : undefined)
+    if (when === 'after') fail()
+    expect(await rejectionOf(text(data))).toMatchObject({ message: 'read ECONNRESET' })
+  })
+
+  it('is destroyed if the caller destroys it', async () => {
+    const stream = new PassThrough()
+    const data = await received(stream)
+    data.destroy()
+    await until(() => stream.destroyed)
   })
 })
 

@@ -1,4 +1,5 @@
 // The body of a 401 while its call waits for another token: its connection is free, and the caller may still get it.
+import { Agent as HttpAgent } from 'node:http'
 import { text } from 'node:stream/consumers'
 import axios from 'axios'
 import { createAuthFetch, createTokenProvider } from 'merchant-auth'
@@ -43,19 +44,43 @@ async function service({ bytes, isAnnounced, tokens = Infinity }: Rejected) {
   }
 }
 
-/** The clients, each with one connection, which the token requests share. */
-function clients(url: string) {
-  const agent = new Agent({ connections: 1 })
-  onTestFinished(() => agent.destroy())
-  const limited = ((input: never, init: object) =>
-    undiciFetch(input, { ...init, dispatcher: agent })) as unknown as typeof fetch
-  const tokens = createTokenProvider({
+function providerWith(url: string, limited: typeof fetch) {
+  return createTokenProvider({
     environment: { authUrl: url, audience: 'a', apiUrls: [url] },
     clientId: 'client',
     clientSecret: 'a-long-secret',
     timeoutMs: 2_000,
     fetch: limited,
   })
+}
+
+/** axios' http adapter with one connection, which the token requests share. */
+function httpClient(url: string) {
+  const httpAgent = new HttpAgent({ keepAlive: true, maxTotalSockets: 1 })
+  onTestFinished(() => httpAgent.destroy())
+  const config = { adapter: 'http', httpAgent, validateStatus: null } as const
+  const limited = async (url: string, { method, headers, body }: RequestInit) => {
+    const request = { url, method, headers, data: body, responseType: 'arraybuffer' }
+    const { data, status } = await axios.request({ ...config, ...request } as object)
+    return new Response(data, { status })
+  }
+  const tokens = providerWith(url, limited as never)
+  const api = axios.create(config)
+  attachAuth(api, tokens)
+  const call = async () => {
+    const { status, data } = await api.post(`${url}/orders`, {}, { responseType: 'stream' })
+    return { status, text: await text(data) }
+  }
+  return { tokens, call }
+}
+
+/** The other clients, each with one connection, which the token requests share. */
+function undiciClients(url: string) {
+  const agent = new Agent({ connections: 1 })
+  onTestFinished(() => agent.destroy())
+  const limited = ((input: never, init: object) =>
+    undiciFetch(input, { ...init, dispatcher: agent })) as unknown as typeof fetch
+  const tokens = providerWith(url, limited)
   const api = `${url}/orders`
   const axiosApi = axios.create({ adapter: 'fetch', env: { fetch: limited, Request, Response } as never })
   attachAuth(axiosApi, tokens)
@@ -75,7 +100,7 @@ function clients(url: string) {
       const { status, data } = await axiosApi.post(api, {}, { responseType: 'text', validateStatus })
       return { status, text: data }
     },
-    'a stream of axios': async () => {
+    "a stream of axios' fetch adapter": async () => {
       const { status, data } = await axiosApi.post(api, {}, { responseType: 'stream', validateStatus })
       return { status, text: await text(data) }
     },
@@ -83,18 +108,30 @@ function clients(url: string) {
   return { tokens, send }
 }
 
-type Client = keyof ReturnType<typeof clients>['send']
+type Client = "a stream of axios' http adapter" | keyof ReturnType<typeof undiciClients>['send']
+
+function clientOf(name: Client, url: string) {
+  if (name === "a stream of axios' http adapter") return httpClient(url)
+  const { tokens, send } = undiciClients(url)
+  return { tokens, call: send[name] }
+}
 
 /** Makes a call with a token that was revoked. */
 async function afterRevocation(client: Client, rejected: Rejected) {
   const { url, revoke } = await service(rejected)
-  const { tokens, send } = clients(url)
-  await send[client]()
+  const { tokens, call } = clientOf(client, url)
+  await call()
   revoke()
-  return { ...(await send[client]()), tokens, call: send[client] }
+  return { ...(await call()), tokens, call }
 }
 
-describe.each<Client>(['fetch', 'undici', 'axios', 'a stream of axios'])('%s', (client) => {
+describe.each<Client>([
+  'fetch',
+  'undici',
+  'axios',
+  "a stream of axios' fetch adapter",
+  "a stream of axios' http adapter",
+])('%s', (client) => {
   it.each([
     { bytes: 100_000, isAnnounced: true },
     { bytes: MIB, isAnnounced: true },
@@ -109,7 +146,12 @@ describe.each<Client>(['fetch', 'undici', 'axios', 'a stream of axios'])('%s', (
   })
 })
 
-describe.each<Client>(['fetch', 'undici', 'a stream of axios'])('%s', (client) => {
+describe.each<Client>([
+  'fetch',
+  'undici',
+  "a stream of axios' fetch adapter",
+  "a stream of axios' http adapter",
+])('%s', (client) => {
   it.each([true, false])(
     'returns a 401 of more than 1 MiB at once, announced: %s, while the renewal runs',
     async (isAnnounced) => {

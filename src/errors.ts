@@ -220,5 +220,6 @@ export function isMerchantAuthError(value: unknown): value is MerchantAuthError 
  * is.
  */
 export function isFrameworkError(error: unknown): boolean {
-  return typeof (error as { readonly digest?: unknown } | undefined)?.digest === 'string'
+  const { digest, code } = (error ?? {}) as { readonly digest?: unknown; readonly code?: unknown }
+  return typeof digest === 'string' || String(code).startsWith('NEXT_') // NEXT_STATIC_GEN_BAILOUT has no digest
 }

@@ -15,6 +15,14 @@ import {
 const bailout = Object.assign(new Error('Bail out of prerendering'), { digest: 'NEXT_PRERENDER_INTERRUPTED' })
 const bailsOut = () => Promise.reject(bailout)
 
+it('an error of Next.js that has a code and no digest passes as it is', async () => {
+  const error = Object.assign(new Error('no-store fetch'), { code: 'NEXT_STATIC_GEN_BAILOUT' })
+  const { provider, endpoint } = rig([() => Promise.reject(error)])
+  expect(await rejection(provider.getToken())).toBe(error)
+  expect(endpoint.count).toBe(1)
+  expect(await provider.getToken()).toBeDefined()
+})
+
 describe('an error with a digest', () => {
   it('thrown by fetch reaches every waiter as it is, is not retried and begins no cooldown', async () => {
     const { provider, endpoint } = rig([bailsOut])

@@ -31,13 +31,13 @@ const now = performance.now.bind(performance)
 
 /** A timer that fires later than this (ms) fires in a process that stood still. */
 const LATE_MS = 50
-/** How long (ms) such a timer waits again, at most, and how often. */
-const MAX_EXTENSION_MS = 1_000
-const MAX_EXTENSIONS = 3
+/** How long (ms) such a timer waits again, and how often: less than what waits for a run, which ends by such timers. */
+const AGAIN_MS = 60
+const MAX_AGAIN = 3
 
 /**
  * Runs a function after `ms`. The returned function cancels this. After the process stood still, Node.js runs due timers
- * before it reads what has arrived. A timer that fires late therefore waits again, for as long as it was late.
+ * before it reads what has arrived. A timer that fires late therefore waits again.
  */
 export function startTimer(
   run: () => void,
@@ -45,17 +45,16 @@ export function startTimer(
   { keepsAlive = false }: { keepsAlive?: boolean } = {},
 ): () => void {
   let timer: ReturnType<typeof setTimeout>
-  const start = (delayMs: number, extensions: number): void => {
+  const start = (delayMs: number, again: number): void => {
     const dueAt = now() + delayMs
     const onTime = (): void => {
-      const lateMs = now() - dueAt
-      if (lateMs <= LATE_MS || extensions === 0) run()
-      else start(Math.min(lateMs, MAX_EXTENSION_MS), extensions - 1)
+      if (now() - dueAt <= LATE_MS || again === 0) run()
+      else start(AGAIN_MS, again - 1)
     }
     timer = setTimeout(onTime, delayMs)
     if (!keepsAlive) timer.unref?.() // timers are numbers in some runtimes
   }
-  start(Math.min(ms, MAX_TIMER_MS), MAX_EXTENSIONS)
+  start(Math.min(ms, MAX_TIMER_MS), MAX_AGAIN)
   return () => clearTimeout(timer)
 }
 

@@ -89,4 +89,28 @@ describe('a process that stands still until the time of its token request is ove
     `)
     expect({ said, code }).toEqual({ said: 'a.b.c token-requested,token-acquired', code: 0 })
   })
+
+  it('sends no second request before the first one has ended', async () => {
+    const { said, code } = await runProgram(`
+      import { createServer } from 'node:http'
+      const server = createServer(() => {}).listen(0, '127.0.0.1')
+      await new Promise((resolve) => server.once('listening', resolve))
+      const url = 'http://127.0.0.1:' + server.address().port
+      const said = []
+      const timeoutMs = 1_000
+      const tokens = createTokenProvider({
+        environment: { authUrl: url, audience: 'a', apiUrls: [url] },
+        clientId: 'c', clientSecret: 'made-up-secret', timeoutMs, retries: 0, onEvent: ({ type }) => said.push(type),
+      })
+      const waiting = tokens.getToken().catch(({ code }) => code)
+      await new Promise((resolve) => server.once('request', resolve))
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, timeoutMs + 700)
+      console.log(await waiting, said.join())
+      process.exit()
+    `)
+    expect({ said, code }).toEqual({
+      said: 'ERR_TOKEN_TIMEOUT token-requested,token-request-failed',
+      code: 0,
+    })
+  })
 })

@@ -288,14 +288,14 @@ export class SharedToken {
       )
     } else if (hasLimitsToShare && !options.isUnattended && !closed.aborted && this.#opened) {
       const { store } = this.#opened
-      if (session.release === undefined) await this.#lookBesideOthers(store, need)
+      await this.#lookBesideOthers(store, need)
       if (this.#entry) await this.#write(store, this.#entry.token ?? this.#unwritten, options).catch(() => {})
     }
     await this.#release(session, options)
   }
 
   /**
-   * Without the lease, another process may have written a token during this process' request, which failed. Then this process
+   * Another process may have written a token without the lease during this process' request, which failed. Then this process
    * keeps that token in the entry that it writes, and the next call looks at once and takes it. It does not take it here, as
    * that would end the cooldown that its failure has just begun.
    */

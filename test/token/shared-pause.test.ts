@@ -106,13 +106,18 @@ describe('the pause after a 429', () => {
     expect(await fleet.tokenOf()).toBe(one.token)
   })
 
-  it('is written beside the newer token that another process wrote meanwhile: store without leases', async () => {
-    const fleet = new Fleet({ leases: false })
+  it.each([
+    { leases: false, what: 'the store has no leases' },
+    { leases: true, what: 'its lease failed' },
+  ])('is written beside the newer token that another process wrote meanwhile: $what', async ({ leases }) => {
+    const fleet = new Fleet({ leases })
     const [one, other] = [await fleet.begin(), await fleet.begin()]
     fleet.answerAfter(1_000, PAUSE_OF_10_S)
     const error = rejection(one.provider.renewToken(one.token, { url }))
     await quiet()
+    if (leases) fleet.store.faults.lease = FAILURES.rejects
     const newer = await other.provider.renewToken(one.token, { url })
+    fleet.store.faults.lease = undefined
     expect([one.token, undefined]).not.toContain(newer?.value)
     await fleet.pass(1_000)
     expect(await error).toMatchObject({ status: 429, retryAfterMs: 10_000 })

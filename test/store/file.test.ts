@@ -26,6 +26,7 @@ import { describeTokenStore } from './contract.ts'
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
 const LONG_MS = 60_000
+const UUID = '2c70e12b-7a06-46f9-8279-f427c7b38e73'
 const isWindows = process.platform === 'win32'
 
 const folders: string[] = []
@@ -112,7 +113,7 @@ describe('the directory', () => {
   it('is created with its parents, for its owner only, and ignored by git', async () => {
     const folder = join(newFolder(), 'var', 'tokens')
     await createFileTokenStore(folder).set('key', 'value', LONG_MS)
-    if (!isWindows) expect(modeOf(folder)).toBe(0o700)
+    if (!isWindows) expect([modeOf(folder), modeOf(join(folder, '.gitignore'))]).toEqual([0o700, 0o600])
     expect(readFileSync(join(folder, '.gitignore'), 'utf8')).toBe('*\n')
   })
 
@@ -137,7 +138,7 @@ describe('the directory', () => {
     const expectRejection = (folder: string): void => {
       const [mode, names] = [modeOf(folder), readdirSync(folder)]
       expect(problemsIn(() => createFileTokenStore(folder))).toMatchObject([
-        { option: 'directory', kind: 'insecure' },
+        { option: 'directory', kind: 'insecure', reason: expect.stringMatching(/^\/.*only its owner.*chmod 700/) },
       ])
       expect([modeOf(folder), readdirSync(folder)]).toEqual([mode, names])
     }
@@ -173,6 +174,10 @@ describe('the directory', () => {
     it.each([
       ['another file', (folder: string) => writeFileSync(join(folder, 'notes'), '')],
       ['a .gitignore of the user', (folder: string) => writeFileSync(join(folder, '.gitignore'), 'dist\n')],
+      ['a file as large as its .gitignore', (folder: string) => writeFileSync(join(folder, 'x'), '*\n')],
+      ...[`x${'0'.repeat(64)}.entry`, `${'0'.repeat(64)}.entry.bak`, `x ${UUID}.tmp`, `${UUID}.tmp.bak`].map(
+        (name): [string, (folder: string) => void] => [name, (folder) => writeFileSync(join(folder, name), '')],
+      ),
     ])('is rejected where there is %s, too', async (_, place) => {
       const { folder } = await withEntry()
       place(folder)
@@ -200,9 +205,10 @@ describe('the directory', () => {
   )
 
   it.each([[''], [undefined], [5], [{}]])('must be the path of one: %j', (path) => {
-    expect(problemsIn(() => createFileTokenStore(path as string))).toMatchObject([
-      { option: 'directory', kind: 'missing' },
+    expect(problemsIn(() => createFileTokenStore(path as string))).toEqual([
+      { option: 'directory', kind: 'missing', reason: 'must be the path of a directory' },
     ])
+    expect(() => createFileTokenStore(path as string)).toThrow('The file token store cannot be used')
   })
 
   it('is created again if it is removed while the process runs', async () => {
@@ -259,6 +265,33 @@ describe('an entry', () => {
     },
   )
 
+  it('may have a mebibyte, and no more', async () => {
+    const { store, path } = await withEntry()
+    const content = readFileSync(path, 'utf8')
+    writeFileSync(path, content.padEnd(2 ** 20))
+    expect(await store.get('key')).toMatchObject({ value: 'value' })
+    writeFileSync(path, content.padEnd(2 ** 20 + 1))
+    expect(await rejection(store.get('key'))).toMatchObject({ code: 'UNREADABLE' })
+  })
+
+  it('is written by many at once', async () => {
+    const { folder, store } = await withEntry()
+    await Promise.all(Array.from({ length: 20 }, (_, nth) => store.set('key', `value ${nth}`, LONG_MS)))
+    expect(namesIn(folder, /\.(?:entry|tmp)$/)).toHaveLength(1)
+  })
+
+  it.runIf(process.platform === 'linux')('is closed after it was read', async () => {
+    const { folder, store } = await withEntry()
+    const openFiles = () => readdirSync('/proc/self/fd').length
+    const before = openFiles()
+    for (let time = 0; time < 50; time += 1) {
+      await store.get('key')
+      chmodSync(folder, 0o2770)
+      createFileTokenStore(folder)
+    }
+    expect(openFiles()).toBeLessThan(before + 25)
+  })
+
   it('has the old value or the new one for its readers, however often it is replaced', async () => {
     const { folder, store } = await withEntry()
     const values = ['a'.repeat(4_000), 'b'.repeat(4_000)]
@@ -277,12 +310,14 @@ describe('an entry', () => {
   it.each([
     ['truncated', (path: string) => truncateSync(path, 20)],
     ['empty', (path: string) => truncateSync(path, 0)],
-    ['foreign', (path: string) => writeFileSync(path, '{"value":5}')],
+    ...['{"value":5,"writtenAt":1,"endsAt":2}', '{"value":"v","writtenAt":"1","endsAt":2}', '{"value":"v","writtenAt":1}'].map(
+      (text): [string, (path: string) => void] => [`foreign (${text})`, (path) => writeFileSync(path, text)],
+    ),
     ['not JSON', (path: string) => writeFileSync(path, Buffer.from([0xff, 0xfe, 0]))],
   ])('that is %s is UNREADABLE until it is replaced', async (_, damage) => {
     const { store, path } = await withEntry()
     damage(path)
-    expect(await rejection(store.get('key'))).toMatchObject({ code: 'UNREADABLE' })
+    expect(await rejection(store.get('key'))).toMatchObject({ code: 'UNREADABLE', message: /damaged/ })
     await store.set('key', 'newer', LONG_MS)
     expect(await store.get('key')).toMatchObject({ value: 'newer' })
   })
@@ -295,6 +330,39 @@ describe('an entry', () => {
     await store.set('key', 'newer', LONG_MS)
     expect(await store.get('key')).toMatchObject({ value: 'newer' })
     if (what.includes('link to a file')) expect(readFileSync(String(target), 'utf8')).toBe(OF_THE_USER)
+  })
+
+  describe('that another process holds, as on Windows,', () => {
+    const { platform } = process
+    const setPlatform = (value: string) => Object.defineProperty(process, 'platform', { value })
+    afterEach(() => setPlatform(platform))
+
+    /** A folder that is not empty cannot be replaced either. */
+    async function withHeldEntry() {
+      const made = await withEntry()
+      rmSync(made.path)
+      mkdirSync(made.path)
+      writeFileSync(join(made.path, 'file'), OF_THE_USER)
+      setPlatform('win32')
+      return made
+    }
+
+    it('is replaced as soon as that ends', async () => {
+      const { store, path } = await withHeldEntry()
+      const writing = store.set('key', 'newer', LONG_MS)
+      await new Promise((resolve) => setTimeout(resolve, 60))
+      rmSync(path, { recursive: true })
+      await writing
+      expect(await store.get('key')).toMatchObject({ value: 'newer' })
+    })
+
+    it('is tried again for a third of a second', async () => {
+      const { folder, store } = await withHeldEntry()
+      const startedAt = performance.now()
+      expect(await rejection(store.set('key', 'newer', LONG_MS))).toHaveProperty('code')
+      expect(performance.now() - startedAt).toBeGreaterThan(250)
+      expect(namesIn(folder, /\.tmp$/)).toEqual([])
+    })
   })
 
   it('that is a folder with files in it stays as it is', async () => {
@@ -345,6 +413,15 @@ describe('the time of an entry', () => {
     const { store } = await withEntry()
     setClock(-1_000)
     expect((await store.get('key'))?.ttlMs).toBeLessThanOrEqual(LONG_MS)
+  })
+
+  it('is over when the clock was set back by more than two seconds', async () => {
+    vi.useFakeTimers({ toFake: ['Date'] })
+    const { store } = await withEntry()
+    setClock(-2_000)
+    expect(await store.get('key')).toBeDefined()
+    setClock(-1)
+    expect(await store.get('key')).toBeUndefined()
   })
 
   it.each([-DAY_MS, 0, DAY_MS])('does not depend on the time of its file: %d ms from now', async (ms) => {
@@ -476,6 +553,20 @@ describe('what is not needed any more', () => {
     await createFileTokenStore(folder).set('another key', 'value', LONG_MS)
     expect(namesIn(folder, /\.entry$/)).toHaveLength(1)
     expect(existsSync(dirname(left))).toBe(false)
+  })
+
+  it('stays for a day, and is looked for once an hour', async () => {
+    const { folder, store } = await withEntry(1)
+    const left = async () => {
+      await store.set('another key', 'value', LONG_MS)
+      return namesIn(folder, /\.entry$/).length - 1
+    }
+    setClock(DAY_MS - LONG_MS)
+    expect(await left()).toBe(1)
+    setClock(59 * LONG_MS) // by now it could be removed
+    expect(await left()).toBe(1)
+    setClock(2 * LONG_MS)
+    expect(await left()).toBe(0)
   })
 
   it('leaves the files of others alone', async () => {

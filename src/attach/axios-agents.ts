@@ -3,10 +3,11 @@
  * must not reach it: it is not enumerable there. axios copies enumerable properties only, so a config that is sent again
  * gets its agents from the config before.
  */
-import { axiosOf } from './axios-config.ts'
+import { chosenAdapter } from './axios-config.ts'
 import type { AxiosAdapter, AxiosAdapterOption, AxiosConfig } from './axios-types.ts'
 
 const AGENTS = ['httpAgent', 'httpsAgent'] as const
+const { propertyIsEnumerable: isEnumerable } = Object.prototype
 
 /** The parts of a config that have agents. */
 export type Agents = Pick<AxiosConfig, (typeof AGENTS)[number] | 'fetchOptions'>
@@ -16,7 +17,7 @@ export interface OwnAdapter extends AxiosAdapter {
   /** The adapter of the caller. */
   readonly given: AxiosAdapterOption
   /** The config, which has the agents. */
-  readonly config: AxiosConfig
+  config: AxiosConfig
 }
 
 export function isOwnAdapter(adapter: AxiosAdapterOption): adapter is OwnAdapter {
@@ -31,35 +32,30 @@ export function hideAgents(config: AxiosConfig): void {
   define(config, { enumerable: false })
 }
 
-/** Sends a config whose agents are enumerable: adapters may copy it, as axios' fetch adapter does. */
-export async function withAgents<T>(config: AxiosConfig, send: () => Promise<T>): Promise<T> {
-  define(config, { enumerable: true })
-  try {
-    return await send()
-  } finally {
+/** Sends a config whose agents are enumerable: adapters may copy it, as axios' fetch adapter does, and its http adapter does not. */
+export function withAgents<T>(
+  config: AxiosConfig,
+  adapter: AxiosAdapterOption,
+  send: () => Promise<T>,
+): Promise<T> {
+  if (chosenAdapter(adapter) === 'http') {
     hideAgents(config)
+    return send()
   }
+  define(config, { enumerable: true })
+  return send().finally(() => hideAgents(config))
 }
 
 function define(config: AxiosConfig, visibility: { readonly enumerable: boolean }): void {
-  for (const key of AGENTS) if (Object.hasOwn(config, key)) Object.defineProperty(config, key, visibility)
+  const { enumerable } = visibility
+  for (const key of AGENTS)
+    if (config[key] && isEnumerable.call(config, key) !== enumerable)
+      Object.defineProperty(config, key, visibility)
   const { fetchOptions } = config
   const { dispatcher } = fetchOptions ?? {}
   // A copy, because an interceptor may have set an object of the caller's.
   if (dispatcher)
     config.fetchOptions = Object.defineProperty({ ...fetchOptions, dispatcher }, 'dispatcher', visibility)
-}
-
-/** The adapter of a config that may be sent again, by any instance: the caller's one, after the agents were restored. */
-export function adapterWithAgents(config: AxiosConfig, given: AxiosAdapterOption): OwnAdapter {
-  const adapter: AxiosAdapter = (copy) => {
-    restoreAgents(copy, config)
-    return axiosOf(copy).getAdapter(given, copy)(copy)
-  }
-  return Object.defineProperties(adapter as OwnAdapter, {
-    given: { value: given },
-    config: { value: config },
-  })
 }
 
 /** Restores the agents that a config lost when it was copied, unless the copy has others than the instance's defaults. */

@@ -17,7 +17,6 @@ import {
   type Wait,
 } from './authorize.ts'
 import {
-  adapterWithAgents,
   hasAgents,
   hideAgents,
   isOwnAdapter,
@@ -83,15 +82,20 @@ export function attachAuth(instance: AxiosLike, tokens: TokenProvider, attach?: 
     const given = isOwnAdapter(adapter) ? adapter.given : adapter
     if (isOwnAdapter(adapter)) restoreAgents(config, adapter.config, instance.defaults) // it is sent again
     hideAgents(config) // a call that is canceled before its adapter runs rejects with the config, too
-    const wrapper = (final: AxiosConfig): Promise<AxiosResponse> => {
-      if (final !== config) restoreAgents(final, config) // another interceptor copied it
-      const send = (): Promise<AxiosResponse> => callAdapter(final, given, context)
+    let isSent = false
+    const adapt = (final: AxiosConfig): Promise<AxiosResponse> => {
+      if (final !== own.config) restoreAgents(final, own.config) // another interceptor copied it, or it is sent again
+      if (isSent) return axiosOf(final).getAdapter(given, final)(final) // by another instance
+      isSent = true
+      own.config = final
       final.adapter = given // for a config that is sent again
+      const send = (): Promise<AxiosResponse> => callAdapter(final, given, context)
       if (!hasAgents(final)) return send()
-      final.adapter = adapterWithAgents(final, given)
-      return withAgents(final, send)
+      final.adapter = own
+      return withAgents(final, given, send)
     }
-    config.adapter = Object.assign(wrapper, { given, config }) satisfies OwnAdapter
+    const own: OwnAdapter = Object.assign(adapt, { given, config })
+    config.adapter = own
     return config
   }
   // Synchronous, so that axios does not wait where no other interceptor makes it wait.

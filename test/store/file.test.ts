@@ -138,7 +138,11 @@ describe('the directory', () => {
     const expectRejection = (folder: string): void => {
       const [mode, names] = [modeOf(folder), readdirSync(folder)]
       expect(problemsIn(() => createFileTokenStore(folder))).toMatchObject([
-        { option: 'directory', kind: 'insecure', reason: expect.stringMatching(/^\/.*only its owner.*chmod 700/) },
+        {
+          option: 'directory',
+          kind: 'insecure',
+          reason: expect.stringMatching(/^\/.*only its owner.*chmod 700/),
+        },
       ])
       expect([modeOf(folder), readdirSync(folder)]).toEqual([mode, names])
     }
@@ -176,7 +180,10 @@ describe('the directory', () => {
       ['a .gitignore of the user', (folder: string) => writeFileSync(join(folder, '.gitignore'), 'dist\n')],
       ['a file as large as its .gitignore', (folder: string) => writeFileSync(join(folder, 'x'), '*\n')],
       ...[`x${'0'.repeat(64)}.entry`, `${'0'.repeat(64)}.entry.bak`, `x ${UUID}.tmp`, `${UUID}.tmp.bak`].map(
-        (name): [string, (folder: string) => void] => [name, (folder) => writeFileSync(join(folder, name), '')],
+        (name): [string, (folder: string) => void] => [
+          name,
+          (folder) => writeFileSync(join(folder, name), ''),
+        ],
       ),
     ])('is rejected where there is %s, too', async (_, place) => {
       const { folder } = await withEntry()
@@ -310,9 +317,14 @@ describe('an entry', () => {
   it.each([
     ['truncated', (path: string) => truncateSync(path, 20)],
     ['empty', (path: string) => truncateSync(path, 0)],
-    ...['{"value":5,"writtenAt":1,"endsAt":2}', '{"value":"v","writtenAt":"1","endsAt":2}', '{"value":"v","writtenAt":1}'].map(
-      (text): [string, (path: string) => void] => [`foreign (${text})`, (path) => writeFileSync(path, text)],
-    ),
+    ...[
+      '{"value":5,"writtenAt":1,"endsAt":2}',
+      '{"value":"v","writtenAt":"1","endsAt":2}',
+      '{"value":"v","writtenAt":1}',
+    ].map((text): [string, (path: string) => void] => [
+      `foreign (${text})`,
+      (path) => writeFileSync(path, text),
+    ]),
     ['not JSON', (path: string) => writeFileSync(path, Buffer.from([0xff, 0xfe, 0]))],
   ])('that is %s is UNREADABLE until it is replaced', async (_, damage) => {
     const { store, path } = await withEntry()

@@ -86,13 +86,19 @@ it('says what cannot be used', () => {
 type Sent = readonly [script: string, key: string, ...args: string[]]
 
 /** Clients that note what is sent, and what they answer with next. */
-const CLIENTS: readonly [name: string, make: (sent: Sent[], answers: unknown[]) => NodeRedisLike | IORedisLike][] = [
+const CLIENTS: readonly [
+  name: string,
+  make: (sent: Sent[], answers: unknown[]) => NodeRedisLike | IORedisLike,
+][] = [
   [
     'node-redis',
     (sent, answers) => ({
       isOpen: true,
       sendCommand: () => {},
-      eval: async (script: string, { keys = [], arguments: args = [] }: { keys?: string[]; arguments?: string[] }) => {
+      eval: async (
+        script: string,
+        { keys = [], arguments: args = [] }: { keys?: string[]; arguments?: string[] },
+      ) => {
         sent.push([script, keys.join(), ...args])
         return answers.shift()
       },
@@ -116,28 +122,31 @@ describe.each(CLIENTS)('with %s', (_, make) => {
   it.each([
     [undefined, 'merchant-auth:'],
     ['shop:', 'shop:'],
-  ])('an operation is one script on the key of the entry, or of its lease: keyPrefix %j', async (keyPrefix, prefix) => {
-    const sent: Sent[] = []
-    const answers: unknown[] = [['value', 700], 'OK', 'OK', 1]
-    const store = createRedisTokenStore(make(sent, answers), keyPrefix === undefined ? {} : { keyPrefix })
-    expect(await store.get('key')).toEqual({ value: 'value', ttlMs: 700 })
-    await store.set('key', 'newer', 500)
-    await (await store.lease?.('key', 300))?.()
-    const owner = sent[2]?.[2]
-    expect(owner).toHaveLength(36)
-    expect(sent.map(([, ...rest]) => rest)).toEqual([
-      [`${prefix}key`],
-      [`${prefix}key`, 'newer', '500'],
-      [`${prefix}key:lease`, owner, '300'],
-      [`${prefix}key:lease`, owner],
-    ])
-    expect(sent.map(([script]) => /GET.*PTTL|'NX'|'SET'|DEL/.exec(script)?.[0])).toEqual([
-      expect.stringContaining('PTTL'),
-      "'SET'",
-      expect.stringContaining("'"),
-      'DEL',
-    ])
-  })
+  ])(
+    'an operation is one script on the key of the entry, or of its lease: keyPrefix %j',
+    async (keyPrefix, prefix) => {
+      const sent: Sent[] = []
+      const answers: unknown[] = [['value', 700], 'OK', 'OK', 1]
+      const store = createRedisTokenStore(make(sent, answers), keyPrefix === undefined ? {} : { keyPrefix })
+      expect(await store.get('key')).toEqual({ value: 'value', ttlMs: 700 })
+      await store.set('key', 'newer', 500)
+      await (await store.lease?.('key', 300))?.()
+      const owner = sent[2]?.[2]
+      expect(owner).toHaveLength(36)
+      expect(sent.map(([, ...rest]) => rest)).toEqual([
+        [`${prefix}key`],
+        [`${prefix}key`, 'newer', '500'],
+        [`${prefix}key:lease`, owner, '300'],
+        [`${prefix}key:lease`, owner],
+      ])
+      expect(sent.map(([script]) => /GET.*PTTL|'NX'|'SET'|DEL/.exec(script)?.[0])).toEqual([
+        expect.stringContaining('PTTL'),
+        "'SET'",
+        expect.stringContaining("'"),
+        'DEL',
+      ])
+    },
+  )
 
   it('an entry that is missing, or has no time to live, is absent; a lease that another one has is not acquired', async () => {
     const store = createRedisTokenStore(make([], [[null, -2], ['value', -1], null]))

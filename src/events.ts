@@ -3,7 +3,6 @@ import { type Channel, channel } from 'node:diagnostics_channel'
 import type { Environment } from './environments.ts'
 import type { Quota } from './quota.ts'
 import type { TokenStore } from './store/token-store.ts'
-import { VERSION } from './version.ts'
 import { warnStoreFailed } from './warnings.ts'
 
 interface AuthEventBase {
@@ -189,9 +188,9 @@ export interface AttachedProvider extends Emitter {
 
 /**
  * What the attachments of each provider need. Bundlers and loaders may load this module twice, for `import` and for
- * `require`: all copies of one version use the same map.
+ * `require`: all copies use the same map. The number is another one where {@link AttachedProvider} changes.
  */
-const REGISTRY = Symbol.for(`merchant-auth ${VERSION} providers`)
+const REGISTRY = Symbol.for('merchant-auth providers 1')
 const global = globalThis as { [REGISTRY]?: WeakMap<object, AttachedProvider> }
 global[REGISTRY] ??= new WeakMap()
 const providers = global[REGISTRY]

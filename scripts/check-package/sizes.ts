@@ -13,19 +13,19 @@ interface FirstLoad {
 
 const FIRST_LOADS: readonly FirstLoad[] = [
   { entries: ['.'], limitBytes: 37_500 },
-  { entries: ['./axios'], limitBytes: 33_700 },
+  { entries: ['./axios'], limitBytes: 34_000 },
   { entries: ['./undici'], limitBytes: 13_200 },
   { entries: ['./redis'], limitBytes: 9_900 },
   { entries: ['./file'], limitBytes: 5_100 },
   { entries: ['./opentelemetry'], limitBytes: 4_000 },
   { entries: ['./testing'], limitBytes: 27_300 },
-  { entries: ['.', './axios'], limitBytes: 40_400 },
-  { entries: ['.', './axios'], required: true, limitBytes: 46_000 },
+  { entries: ['.', './axios'], limitBytes: 40_700 },
+  { entries: ['.', './axios'], required: true, limitBytes: 46_300 },
   { entries: ['./testing'], required: true, limitBytes: 34_700 },
 ]
 
-const TARBALL_PACKED_BYTES = 730_000
-const TARBALL_UNPACKED_BYTES = 2_600_000
+const TARBALL_PACKED_BYTES = 735_000
+const TARBALL_UNPACKED_BYTES = 2_620_000
 
 /** This package: it has no dependency but optional peers. */
 const INSTALLED_PACKAGES = 1

@@ -568,7 +568,7 @@ describe('what is not needed any more', () => {
   })
 
   it('stays for a day, and is looked for once an hour', async () => {
-    const { folder, store } = await withEntry(1)
+    const { folder, store } = await withEntry()
     const left = async () => {
       await store.set('another key', 'value', LONG_MS)
       return namesIn(folder, /\.entry$/).length - 1

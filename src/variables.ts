@@ -48,7 +48,10 @@ export const VARIABLE_NAMES: readonly string[] = [
 /** Environment variables by name; undefined if one is not set. */
 export type Variables = Readonly<Record<string, string | undefined>>
 
-/** The variables that are set. An empty one counts as unset. Those of this package are read by their names: Windows ignores their case. */
+/**
+ * The variables that are set. An empty one counts as unset. Those of this package are read by their names, because Windows
+ * ignores their case.
+ */
 export function setVariables(env: Variables): Variables {
   const read = VARIABLE_NAMES.map((name) => [name, env[name]] as const)
   // A schema of the caller may have made numbers and booleans of them.

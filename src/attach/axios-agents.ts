@@ -32,7 +32,7 @@ export function hideAgents(config: AxiosConfig): void {
   define(config, { enumerable: false })
 }
 
-/** Sends a config whose agents are enumerable: adapters may copy it, as axios' fetch adapter does, and its http adapter does not. */
+/** Sends a config. Its agents are enumerable for adapters that copy it, as axios' fetch adapter does; its http adapter does not. */
 export function withAgents<T>(
   config: AxiosConfig,
   adapter: AxiosAdapterOption,

@@ -168,12 +168,16 @@ export function diagnoseNetwork(error: Error | undefined, connection: Connection
 export function diagnoseTimeout(connection: Connection): NetworkFinding {
   const { host, socket, proxy, proxyHint } = connection
   if (socket !== undefined) {
-    const advice = `${host} accepts connections, but does not respond, or is slow. Try again later, or allow more time with --timeout-ms.`
+    const advice =
+      `${host} accepts connections, but does not respond, or is slow. Try again later, or allow more time with ` +
+      '--timeout-ms.'
     return { step: 'response', text: 'no response in time', advice }
   }
   if (proxy !== undefined) return diagnoseProxy(connection, ' in time')
   const hint = proxyHint ?? 'If this network requires a proxy, set HTTPS_PROXY and NODE_USE_ENV_PROXY=1.'
-  const advice = `A firewall may drop the packets, the host or the port in the URL may be wrong, or the server may not speak TLS. ${hint}`
+  const advice =
+    'A firewall may drop the packets, the host or the port in the URL may be wrong, or the server may not speak TLS. ' +
+    hint
   return { step: 'connection', text: `no connection to ${host} in time`, advice }
 }
 

@@ -1,4 +1,6 @@
 /** What surrounds the client of a test: servers on loopback, a token endpoint that blocks, and what to wait for. */
+import { randomInt } from 'node:crypto'
+import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo, Server, Socket } from 'node:net'
 import { buffer } from 'node:stream/consumers'
@@ -52,11 +54,20 @@ export async function scripted(
   return { ...(await listening(server, host)), seen }
 }
 
-/** A port of 127.0.0.1 without a listener. */
+/**
+ * A port of 127.0.0.1 without a listener, that no server of another test file gets meanwhile: systems choose the ports
+ * for `port: 0` from 32768 on.
+ */
 export async function closedPort(): Promise<number> {
-  const server = await scripted(() => {})
-  await server[Symbol.asyncDispose]()
-  return Number(new URL(server.url).port)
+  for (let tries = 0; tries < 20; tries += 1) {
+    const port = randomInt(20_000, 32_000)
+    const server = createServer().listen(port, '127.0.0.1')
+    const listens = await once(server, 'listening').catch(() => undefined)
+    if (listens === undefined) continue
+    await new Promise((resolve) => server.close(resolve))
+    return port
+  }
+  throw new Error('found no free port')
 }
 
 /** The real one: tests may replace the global one with fake timers. */

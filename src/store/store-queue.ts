@@ -8,11 +8,6 @@ import type { TokenStore } from './token-store.ts'
 const DEFAULT_SLOTS = 8
 /** A queue that moves slower than this (ms) belongs to a store that hangs. */
 const MAX_QUEUE_MS = 60_000
-/**
- * An operation that is under way for longer than this (ms), and whose own time limit did not end it, was dropped with the
- * request that began it, as on Cloudflare Workers.
- */
-const DROPPED_MS = 10_000
 
 /** One operation of a store. */
 export interface StoreOperation<T> {
@@ -27,15 +22,9 @@ export interface StoreOperation<T> {
   readonly closed?: AbortSignal | undefined
 }
 
-interface UnderWay {
-  readonly startedAt: number
-  readonly free: () => void
-}
-
 /** The operations of one store, or of several that share threads or a connection. */
 export class StoreQueue {
   readonly #slots: Semaphore
-  readonly #underWay = new Map<Promise<unknown>, UnderWay>()
   /** Operations that took too long and have not ended. */
   #hanging = 0
   #hasAnswered = false
@@ -47,7 +36,6 @@ export class StoreQueue {
   /** @throws an error with the code `ETIMEDOUT` if the operation takes too long, or if another one hangs */
   async run<T>({ run, limitMs, isUrgent, onStep, closed }: StoreOperation<T>, clock: Clock): Promise<T> {
     closed?.throwIfAborted()
-    this.#freeDropped(clock.monotonicMs())
     const hasSlot = this.#slots.getValue() > 0
     if (this.#hanging > 0 && !(isUrgent && hasSlot && !this.#hasAnswered)) throw timedOut()
     if (!hasSlot) onStep(MAX_QUEUE_MS)
@@ -55,12 +43,7 @@ export class StoreQueue {
     onStep(limitMs)
     const startedAt = clock.monotonicMs()
     const operation = started(run, closed)
-    this.#underWay.set(operation, { startedAt, free })
-    const end = (): void => {
-      this.#underWay.delete(operation)
-      free()
-    }
-    operation.then(end, end)
+    operation.then(free, free)
     const late = timedOut()
     try {
       const result = await within(
@@ -98,15 +81,6 @@ export class StoreQueue {
     }
     operation.then(end, end)
     this.#slots.cancel() // those that wait for a slot fail, too
-  }
-
-  #freeDropped(now: number): void {
-    if (this.#hanging > 0) return
-    for (const [operation, { startedAt, free }] of this.#underWay) {
-      if (now - startedAt < DROPPED_MS) return
-      this.#underWay.delete(operation)
-      free()
-    }
   }
 }
 

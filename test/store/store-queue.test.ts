@@ -112,37 +112,6 @@ describe('operations', () => {
     started[1]?.resolve('third')
     expect([await first, await third, started.length, clock.sleeping]).toEqual(['first', 'third', 2, 0])
   })
-
-  it('that were dropped with their request free their slots', async () => {
-    // On Cloudflare Workers: neither they nor the timers of their request go on.
-    const clock = new ManualClock()
-    const dropped: Clock = {
-      monotonicMs: () => clock.monotonicMs(),
-      epochMs: () => clock.epochMs(),
-      sleep: () => new Promise(() => {}),
-    }
-    const { add, started, queue } = begun({ clock: dropped })
-    add()
-    await clock.advance(5_000)
-    add()
-    await clock.advance(4_999)
-    const run = async (): Promise<string> => 'done'
-    const later = { run, limitMs: LIMIT_MS, isUrgent: false, onStep: () => {} }
-    const early = queue.run(later, clock)
-    await settled()
-    expect(started).toHaveLength(2)
-    await clock.advance(1) // 10 s after the first one
-    expect(await queue.run(later, clock)).toBe('done')
-    expect(await early).toBe('done')
-    started[0]?.resolve('after all') // its slot is not freed again
-    await settled()
-    expect(await queue.run(later, clock)).toBe('done')
-    const [third, fourth] = [add(), add()]
-    await settled()
-    expect(started).toHaveLength(3)
-    third.catch(() => {})
-    fourth.catch(() => {})
-  })
 })
 
 describe('while an operation hangs', () => {

@@ -27,8 +27,8 @@ const peers = Object.keys(packageJson.peerDependencies)
 const GROUPS = [
   { name: 'zod', test: /node_modules[\\/]zod[\\/]/ },
   { name: 'jose', test: /node_modules[\\/]jose[\\/]/ },
-  { name: 'errors', test: /src[\\/](?:errors|clock|names)\.ts$/ },
-  { name: 'attach', test: /src[\\/]attach[\\/](?:authorize|body|headers)\.ts$/ },
+  { name: 'errors', test: /src[\\/]base[\\/](?:errors|clock|similar-name)\.ts$/ },
+  { name: 'attach', test: /src[\\/]attach[\\/](?:admit|authorize|body|headers)\.ts$/ },
 ]
 
 const modules = await bundle([...entries, ...Object.values(packageJson.bin)], peers, {
@@ -82,7 +82,7 @@ async function bundle(
   )
 }
 
-/** `./dist/attach/axios.js` is `attach/axios`. */
+/** `./dist/attach/axios/index.js` is `attach/axios/index`. */
 function nameOf(file: string): string {
   return file.replace(/^(?:\.\/)?dist\//, '').replace(/\.js$/, '')
 }

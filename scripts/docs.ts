@@ -102,7 +102,7 @@ function withCompiledNames(code: string): string {
   return code.replaceAll(/(from |import |import\()'(\.\/[\w-]+)\.ts'/g, "$1'$2.js'")
 }
 
-/** `./dist/attach/axios.js` comes from src/attach/axios.ts. */
+/** `./dist/attach/axios/index.js` comes from src/attach/axios/index.ts. */
 function sourceOf(built: string): string {
   return join(root, 'src', relative('dist', built).replace(/\.js$/, '.ts'))
 }

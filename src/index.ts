@@ -5,11 +5,10 @@
  *
  * @module merchant-auth
  */
-import { refuseOldNode } from './node-version.ts'
+import { refuseOldNode } from './base/node-version.ts'
 
 export { createAuthFetch } from './attach/fetch.ts'
-export type { Clock } from './clock.ts'
-export { defineEnvironments, type Environment } from './environments.ts'
+export type { Clock } from './base/clock.ts'
 export {
   ConfigurationError,
   isMerchantAuthError,
@@ -20,7 +19,9 @@ export {
   type ResponseIssue,
   TokenRequestError,
   TokenResponseError,
-} from './errors.ts'
+} from './base/errors.ts'
+export type { Quota } from './base/quota.ts'
+export { defineEnvironments, type Environment } from './environment/environment.ts'
 export type {
   AuthEvent,
   RenewalSuppressedEvent,
@@ -31,17 +32,16 @@ export type {
   TokenRequestedEvent,
   TokenRequestFailedEvent,
   TokenWithheldEvent,
-} from './events.ts'
-export type { AssertionEndpoint, AttachOptions, TokenProviderOptions } from './options.ts'
-export { type OptionsFromEnv, optionsFromEnv } from './options-from-env.ts'
-export type { Quota } from './quota.ts'
+} from './events/events.ts'
+export { type OptionsFromEnv, optionsFromEnv } from './options/from-env.ts'
+export type { AssertionEndpoint, AttachOptions, TokenProviderOptions } from './options/options.ts'
 export type { TokenStore } from './store/token-store.ts'
-export type { AccessToken } from './token/access-token.ts'
 export {
   createTokenProvider,
   type GetTokenOptions,
   type RenewOptions,
   type TokenProvider,
 } from './token/provider.ts'
+export type { AccessToken } from './token/request/access-token.ts'
 
 refuseOldNode()

@@ -11,7 +11,7 @@ import { describe, expect, it } from 'vitest'
 import packageJson from '../package.json' with { type: 'json' }
 import { anchorsOf, brokenLinks, linksOf } from '../scripts/check-package/contents.ts'
 import { root } from '../scripts/check-package/packed.ts'
-import { VARIABLE_NAMES } from '../src/variables.ts'
+import { VARIABLE_NAMES } from '../src/options/variables.ts'
 import { ATTACH_OPTIONS, ENVIRONMENT_OPTIONS, PROVIDER_OPTIONS } from './support/option-names.ts'
 
 const docs = readdirSync(join(root, 'docs'))
@@ -106,7 +106,7 @@ describe('README.md and docs', () => {
   })
 
   it('have a section of docs/troubleshooting.md for every warning, and no other', () => {
-    const source = readFileSync(join(root, 'src/warnings.ts'), 'utf8')
+    const source = readFileSync(join(root, 'src/events/warnings.ts'), 'utf8')
     const codes = [...source.matchAll(/'(MERCHANT_AUTH_\w+)'/g)].map(([, code]) => code)
     const headings = [...textOf('docs/troubleshooting.md').matchAll(/^### (\w+)$/gm)].map(
       ([, heading]) => heading,

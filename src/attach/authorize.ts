@@ -2,11 +2,11 @@
  * The policy that all clients share: which calls get the token; then acquire it, send, decide on the response, renew, and
  * send once more. A client for another library supplies an {@link AuthorizedCall}.
  */
-import { type Destinations, destinationsOf, mayKeepToken } from '../destinations.ts'
-import { type AttachedProvider, attachedProviderOf } from '../events.ts'
-import { type AttachOptions, type ResolvedAttach, resolveAttach } from '../options.ts'
-import type { AccessToken } from '../token/access-token.ts'
+import { type Destinations, destinationsOf, mayKeepToken } from '../environment/destinations.ts'
+import { type AttachedProvider, attachedProviderOf } from '../events/events.ts'
+import { type AttachOptions, type ResolvedAttach, resolveAttach } from '../options/options.ts'
 import type { TokenProvider } from '../token/provider.ts'
+import type { AccessToken } from '../token/request/access-token.ts'
 import { watchBody } from './body.ts'
 import type { Header } from './headers.ts'
 import type { HeldBody } from './held-body.ts'

@@ -1,5 +1,5 @@
 /** The token on fetch. */
-import type { AttachOptions, FetchLike } from '../options.ts'
+import type { AttachOptions, FetchLike } from '../options/options.ts'
 import type { TokenProvider } from '../token/provider.ts'
 import {
   type AttachContext,

@@ -1,6 +1,6 @@
 /** The body of a rejected response while its call waits for another token: it is read, so that its connection is free. */
 import { pipeline, Readable, Transform } from 'node:stream'
-import { startTimer } from '../clock.ts'
+import { startTimer } from '../base/clock.ts'
 import type { NodeStream } from './body.ts'
 
 /** A larger body is not read while its call waits: the caller gets the response at once. */

@@ -1,11 +1,12 @@
 /** The calls of an attachment that go without the token: their events, and one warning for what looks like a mistake. */
-import type { Destinations } from '../destinations.ts'
-import { apisOf } from '../environments.ts'
-import { attachedProviderOf, type TokenWithheldEvent } from '../events.ts'
-import type { ResolvedAttach } from '../options.ts'
-import { shownUrl } from '../redact.ts'
+
+import { shownUrl } from '../base/redact.ts'
+import type { Destinations } from '../environment/destinations.ts'
+import { apisOf } from '../environment/environment.ts'
+import { attachedProviderOf, type TokenWithheldEvent } from '../events/events.ts'
+import { type CallWithoutToken, warnWithheld } from '../events/warnings.ts'
+import type { ResolvedAttach } from '../options/options.ts'
 import type { TokenProvider } from '../token/provider.ts'
-import { type CallWithoutToken, warnWithheld } from '../warnings.ts'
 
 /** Why a call goes without the token. */
 export type WithheldReason = TokenWithheldEvent['reason']

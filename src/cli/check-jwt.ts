@@ -1,6 +1,6 @@
 /** The claims of a token that is a JWT, compared with the request. For information: this package does not use them. */
 import { decodeJwt } from 'jose/jwt/decode'
-import type { AccessToken } from '../token/access-token.ts'
+import type { AccessToken } from '../token/request/access-token.ts'
 import type { Finding } from './report.ts'
 import { instantText } from './terminal.ts'
 

@@ -1,7 +1,7 @@
 /** Which command is meant, and what becomes of its errors. */
 import { readFileSync } from 'node:fs'
-import { ConfigurationError } from '../errors.ts'
-import { printable } from '../redact.ts'
+import { ConfigurationError } from '../base/errors.ts'
+import { printable } from '../base/redact.ts'
 import { type Command, type CommandContext, didYouMean, EXIT, SIGNAL_CODES, UsageError } from './command.ts'
 import { complain } from './terminal.ts'
 

@@ -1,6 +1,6 @@
 /** What a command is, its exit codes, and how its flags are parsed. */
 import { type ParseArgsConfig, parseArgs } from 'node:util'
-import { similarName } from '../names.ts'
+import { similarName } from '../base/similar-name.ts'
 import type { Keyboard, Output } from './terminal.ts'
 
 /** What a command gets instead of the process. */

@@ -2,7 +2,7 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import type { Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
-import { isLoopback } from '../environments.ts'
+import { isLoopback } from '../environment/environment.ts'
 import type { CommandContext } from './command.ts'
 
 /** What is known about the connection for a request. The names of hosts are fit to be shown. */

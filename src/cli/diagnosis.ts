@@ -1,11 +1,16 @@
 /** What a failed request means: the step at which it failed, why, and what to do, from the error's own codes. */
-import { ConfigurationError, isMerchantAuthError, TokenRequestError, TokenResponseError } from '../errors.ts'
-import type { TokenProviderOptions } from '../options.ts'
-import { spentForMs } from '../quota.ts'
-import { printable } from '../redact.ts'
-import { BROKEN_OFF, networkFailureOf } from '../token/network-failure.ts'
-import { type RejectionReason, rejectionOf } from '../token/rejection.ts'
-import { TOO_SHORT } from '../token/token-errors.ts'
+import {
+  ConfigurationError,
+  isMerchantAuthError,
+  TokenRequestError,
+  TokenResponseError,
+} from '../base/errors.ts'
+import { spentForMs } from '../base/quota.ts'
+import { printable } from '../base/redact.ts'
+import type { TokenProviderOptions } from '../options/options.ts'
+import { BROKEN_OFF, networkFailureOf } from '../token/request/network-failure.ts'
+import { type RejectionReason, rejectionOf } from '../token/request/refusal.ts'
+import { TOO_SHORT } from '../token/request/token-errors.ts'
 import { EXIT, oneOf } from './command.ts'
 import type { Connection } from './connection.ts'
 import type { Finding } from './report.ts'

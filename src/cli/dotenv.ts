@@ -1,6 +1,6 @@
 /** A file of variables, such as `.env`, and what Node.js makes of it that its author may not expect. */
 import { parseEnv } from 'node:util'
-import { nameAfterMark, setVariables, VARIABLE_NAMES, type Variables } from '../variables.ts'
+import { nameAfterMark, setVariables, VARIABLE_NAMES, type Variables } from '../options/variables.ts'
 import { oneOf } from './command.ts'
 import type { Finding } from './report.ts'
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 /** The program `merchant-auth`: the process around a command. */
 import type { Writable } from 'node:stream'
-import { requiresNode } from '../node-version.ts'
+import { requiresNode } from '../base/node-version.ts'
 import { EXIT, SIGNAL_CODES } from './command.ts'
 import { runCommandLine } from './command-line.ts'
 import { isInForeground } from './sandbox-keys.ts'

@@ -1,8 +1,9 @@
 /** What `check` remarks on options that are valid, but may not do what was meant. */
-import { destinationsOf } from '../destinations.ts'
-import { type Environment, tokenEndpoint } from '../environments.ts'
-import { similarName } from '../names.ts'
-import type { TokenProviderOptions } from '../options.ts'
+
+import { similarName } from '../base/similar-name.ts'
+import { destinationsOf } from '../environment/destinations.ts'
+import { type Environment, tokenEndpoint } from '../environment/environment.ts'
+import type { TokenProviderOptions } from '../options/options.ts'
 import type { Finding } from './report.ts'
 import { type Sources, unknownVariables } from './settings.ts'
 

@@ -1,5 +1,5 @@
 /** The faults of a running sandbox, as flags (`--fault TARGET:KIND[,KEY=VALUE…]`) and keys queue them. */
-import { ConfigurationError } from '../errors.ts'
+import { ConfigurationError } from '../base/errors.ts'
 import type { Fault, Sandbox, SandboxEnvironment, SandboxTarget } from '../testing/index.ts'
 import { oneOf, UsageError } from './command.ts'
 

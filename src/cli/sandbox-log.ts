@@ -1,6 +1,6 @@
 /** The log of the sandbox's requests: a colored line for people, or JSON for programs. */
 
-import { printable } from '../redact.ts'
+import { printable } from '../base/redact.ts'
 import type { SandboxRequest } from '../testing/index.ts'
 import { type Output, paint } from './terminal.ts'
 

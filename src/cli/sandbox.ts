@@ -1,6 +1,8 @@
 /** `merchant-auth sandbox`: the sandbox of merchant-auth/testing in a terminal, from its start to its end. */
-import { tokenEndpoint } from '../environments.ts'
-import { ConfigurationError } from '../errors.ts'
+
+import { ConfigurationError } from '../base/errors.ts'
+import { onAbort } from '../base/waiting.ts'
+import { tokenEndpoint } from '../environment/environment.ts'
 import {
   type Sandbox,
   type SandboxClient,
@@ -8,7 +10,6 @@ import {
   type SandboxOptions,
   startSandbox,
 } from '../testing/index.ts'
-import { onAbort } from '../waiting.ts'
 import {
   type Command,
   type CommandContext,

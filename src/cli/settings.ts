@@ -3,19 +3,20 @@ import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { parseEnv } from 'node:util'
-import { headerName, schemeName } from '../checks.ts'
-import { ConfigurationError, type Problem } from '../errors.ts'
-import { similarName } from '../names.ts'
-import { type OperatorPath, operatorPath } from '../operator-path.ts'
-import type { TokenProviderOptions } from '../options.ts'
-import type { locateStore } from '../store/location.ts'
+import { ConfigurationError, type Problem } from '../base/errors.ts'
+import { type OperatorPath, operatorPath } from '../base/operator-path.ts'
+import { headerName, schemeName } from '../base/schema.ts'
+import { similarName } from '../base/similar-name.ts'
+import { untilAborted } from '../base/waiting.ts'
+import type { TokenProviderOptions } from '../options/options.ts'
+import type { locateStore } from '../options/store-location.ts'
 import {
   decodeFile,
   decodeSecretFile,
   type FileText,
   unreadableFile,
   withoutLineBreak,
-} from '../text-file.ts'
+} from '../options/text-file.ts'
 import {
   CREDENTIALS,
   credentialSource,
@@ -25,8 +26,7 @@ import {
   unknownNames,
   VARIABLE_NAMES,
   type Variables,
-} from '../variables.ts'
-import { untilAborted } from '../waiting.ts'
+} from '../options/variables.ts'
 import { type CommandContext, choiceOf, type FlagValues, UsageError } from './command.ts'
 import type { Dotenv } from './dotenv.ts'
 

@@ -1,10 +1,10 @@
 /** Opens the store of `--store` and `MERCHANT_AUTH_STORE` for one run of a command. */
 import { once } from 'node:events'
-import { storeOfFiles } from '../store/files.ts'
-import type { StoreLocation } from '../store/location.ts'
+import { untilAborted } from '../base/waiting.ts'
+import type { StoreLocation } from '../options/store-location.ts'
+import { storeOfFiles } from '../store/file/entries.ts'
 import { createRedisTokenStore } from '../store/redis.ts'
 import { storeErrorCode, type TokenStore } from '../store/token-store.ts'
-import { untilAborted } from '../waiting.ts'
 
 /** How long (ms) a connection to Redis may take. After that the command continues without the store. */
 const CONNECT_TIMEOUT_MS = 2_000

@@ -1,7 +1,7 @@
 /** How commands write: color where a terminal is, and foreign text made harmless. */
 import type { Readable, Writable } from 'node:stream'
 import { styleText } from 'node:util'
-import { printable, UsedSecrets } from '../redact.ts'
+import { printable, UsedSecrets } from '../base/redact.ts'
 
 /** A stream that may be a terminal. */
 export type Output = Writable & { readonly isTTY?: boolean }

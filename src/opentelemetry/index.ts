@@ -12,9 +12,9 @@ import {
   type TracerProvider,
   trace,
 } from '@opentelemetry/api'
-import { ConfigurationError, type Problem } from '../errors.ts'
-import type { AuthEvent } from '../events.ts'
-import { unknownOption } from '../names.ts'
+import { ConfigurationError, type Problem } from '../base/errors.ts'
+import { unknownOption } from '../base/similar-name.ts'
+import type { AuthEvent } from '../events/events.ts'
 import { createMetrics, followRequests, recordSpan } from './telemetry.ts'
 
 /** Options of `createTelemetry`. */

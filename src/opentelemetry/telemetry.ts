@@ -11,10 +11,10 @@ import {
   SpanStatusCode,
   type TracerProvider,
 } from '@opentelemetry/api'
-import { readClock, systemClock } from '../clock.ts'
-import type { AuthEvent, TokenRequestFailedEvent } from '../events.ts'
-import { Lifetime } from '../token/access-token.ts'
-import { VERSION } from '../version.ts'
+import { readClock, systemClock } from '../base/clock.ts'
+import { VERSION } from '../base/version.ts'
+import type { AuthEvent, TokenRequestFailedEvent } from '../events/events.ts'
+import { Lifetime } from '../token/request/access-token.ts'
 
 /** The instrumentation scope of all metrics and spans, with the semantic conventions that their names follow. */
 const SCOPE = ['merchant-auth', VERSION, { schemaUrl: 'https://opentelemetry.io/schemas/1.37.0' }] as const

@@ -6,9 +6,9 @@
 import { randomUUID } from 'node:crypto'
 import type { EventEmitter } from 'node:events'
 import * as z from 'zod/mini'
-import { problemsOf, strict } from '../checks.ts'
-import { ConfigurationError, type Problem } from '../errors.ts'
-import { queueOf, shareQueue } from './store-queue.ts'
+import { ConfigurationError, type Problem } from '../base/errors.ts'
+import { problemsOf, strict } from '../base/schema.ts'
+import { queueOf, shareQueue } from './operation-queue.ts'
 import type { TokenStore } from './token-store.ts'
 
 export type { TokenStore } from './token-store.ts'

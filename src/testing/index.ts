@@ -3,7 +3,7 @@
  *
  * @module merchant-auth/testing
  */
-import { refuseOldNode } from '../node-version.ts'
+import { refuseOldNode } from '../base/node-version.ts'
 
 export { startSandbox } from './sandbox.ts'
 export { createStaticTokenProvider, type StaticTokenProviderOptions } from './static-provider.ts'

@@ -1,6 +1,6 @@
 /** The requests that an environment of the sandbox received, with credentials hidden, and how many there were. */
 import type { IncomingMessage } from 'node:http'
-import { HIDDEN, redact } from '../redact.ts'
+import { HIDDEN, redact } from '../base/redact.ts'
 import type { Answer } from './exchange.ts'
 import type { SandboxCounts, SandboxRequest, SandboxTarget } from './types.ts'
 

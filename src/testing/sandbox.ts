@@ -1,7 +1,7 @@
 /** The sandbox: the documented service on this machine, as two environments that share nothing. */
 import { randomBytes } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { frozenEnvironment, isLoopback } from '../environments.ts'
+import { frozenEnvironment, isLoopback } from '../environment/environment.ts'
 import { Exchange, type SandboxServer, startServer } from './exchange.ts'
 import { answerWithFault, FaultQueue, isBelow, type UsualAnswer } from './faults.ts'
 import { RequestQuota } from './quota.ts'

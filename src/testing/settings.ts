@@ -1,8 +1,8 @@
 /** How an environment of the sandbox behaves, and the check of everything that a test passes to the sandbox. */
 import { createPublicKey, type JsonWebKey, type KeyObject } from 'node:crypto'
 import * as z from 'zod/mini'
-import { fn, headerName, ms, problemsOf, schemeName, strict } from '../checks.ts'
-import { ConfigurationError } from '../errors.ts'
+import { ConfigurationError } from '../base/errors.ts'
+import { fn, headerName, ms, problemsOf, schemeName, strict } from '../base/schema.ts'
 import { isQuota } from './quota.ts'
 import type { SandboxClient, SandboxOptions, SandboxSettings } from './types.ts'
 

@@ -1,9 +1,10 @@
 /** A token provider for unit tests, with a fixed token. */
-import { checkEnvironment, type Environment } from '../environments.ts'
-import { ConfigurationError, ProviderClosedError } from '../errors.ts'
-import { type AuthEvent, createEmit, registerProvider } from '../events.ts'
-import { type AccessToken, createAccessToken } from '../token/access-token.ts'
+
+import { ConfigurationError, ProviderClosedError } from '../base/errors.ts'
+import { checkEnvironment, type Environment } from '../environment/environment.ts'
+import { type AuthEvent, createEmit, registerProvider } from '../events/events.ts'
 import type { TokenProvider } from '../token/provider.ts'
+import { type AccessToken, createAccessToken } from '../token/request/access-token.ts'
 
 /** Options of `createStaticTokenProvider`. */
 export interface StaticTokenProviderOptions {

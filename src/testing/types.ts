@@ -1,5 +1,5 @@
 /** The public types of the sandbox. They import nothing of Node.js, because not every program has its types. */
-import type { Environment } from '../environments.ts'
+import type { Environment } from '../environment/environment.ts'
 
 /** Options of `startSandbox`: the settings with which both environments start, and these. */
 export interface SandboxOptions extends Partial<SandboxSettings> {

@@ -1,5 +1,5 @@
 /** The environment variables with which a service under test uses the sandbox. */
-import type { Environment } from '../environments.ts'
+import type { Environment } from '../environment/environment.ts'
 import type { SandboxClient } from './types.ts'
 
 /** What `optionsFromEnv` reads as these options. */

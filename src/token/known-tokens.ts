@@ -2,8 +2,8 @@
  * Which of the last tokens is in use. A new token does not displace one that works: an API may learn of it later, while it
  * still accepts the one before.
  */
-import type { Clock } from '../clock.ts'
-import type { CachedToken } from './access-token.ts'
+import type { Clock } from '../base/clock.ts'
+import type { CachedToken } from './request/access-token.ts'
 
 /** The tokens of one provider. Each is kept to its own margin, whatever it was replaced for. */
 export class KnownTokens {

@@ -1,36 +1,42 @@
 /** The token provider: the cached token of one client, single flight, and the order of token requests. */
-import { type Destinations, destinationsOf } from '../destinations.ts'
-import type { Api, Environment } from '../environments.ts'
+
 import {
   ConfigurationError,
   copyForCaller,
   isFrameworkError,
   ProviderClosedError,
   TokenRequestError,
-} from '../errors.ts'
+} from '../base/errors.ts'
+import { inManual } from '../base/manual-link.ts'
+import { shownUrl, UsedSecrets } from '../base/redact.ts'
+import { throwIfAborted, waitFor } from '../base/waiting.ts'
+import { type Destinations, destinationsOf } from '../environment/destinations.ts'
+import type { Api, Environment } from '../environment/environment.ts'
 import {
   type CallAnswer,
   createEmit,
   type RenewalSuppressedEvent,
   registerProvider,
   type TokenRenewedEvent,
-} from '../events.ts'
-import { inManual } from '../manual.ts'
-import { clientOf, type ResolvedOptions, resolveOptions, type TokenProviderOptions } from '../options.ts'
-import { shownUrl, UsedSecrets } from '../redact.ts'
-import { FIRST_OPERATION_MS } from '../store/encrypted-store.ts'
-import { throwIfAborted, waitFor } from '../waiting.ts'
-import { countProvider, uncountProvider, warnIfWeak } from '../warnings.ts'
-import { type AccessToken, type CachedToken, RejectedTokens } from './access-token.ts'
-import { ClientCredential } from './client-credential.ts'
-import type { ProviderContext } from './context.ts'
+} from '../events/events.ts'
+import { countProvider, uncountProvider, warnIfWeak } from '../events/warnings.ts'
+import {
+  clientOf,
+  type ResolvedOptions,
+  resolveOptions,
+  type TokenProviderOptions,
+} from '../options/options.ts'
 import { KnownTokens } from './known-tokens.ts'
 import type { Failure } from './limits/cooldown.ts'
 import { type Hold, type Need, RequestLimits } from './limits/request-limits.ts'
+import { type AccessToken, type CachedToken, RejectedTokens } from './request/access-token.ts'
+import { ClientCredential } from './request/client-credential.ts'
+import type { ProviderContext } from './request/context.ts'
+import { ExpiredTokenError, lostRequest } from './request/token-errors.ts'
+import { TokenRequest } from './request/token-request.ts'
 import { Runs } from './runs.ts'
-import { type Begun, type SharedNeed, SharedToken } from './shared-token.ts'
-import { ExpiredTokenError, lostRequest } from './token-errors.ts'
-import { TokenRequest } from './token-request.ts'
+import { FIRST_OPERATION_MS } from './shared/encrypted-store.ts'
+import { type Begun, type SharedNeed, SharedToken } from './shared/shared-token.ts'
 
 /** The call whose token an API rejected. @inline */
 export interface RenewOptions {

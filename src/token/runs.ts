@@ -1,9 +1,9 @@
 /** The runs of a provider: callers with the same key share one, runs follow one another, and a lost one is replaced. */
 import { Mutex } from 'async-mutex'
 import pMemoize from 'p-memoize'
-import type { Clock } from '../clock.ts'
-import { isFrameworkError, MerchantAuthError } from '../errors.ts'
-import { untilAborted, waitFor } from '../waiting.ts'
+import type { Clock } from '../base/clock.ts'
+import { isFrameworkError, MerchantAuthError } from '../base/errors.ts'
+import { untilAborted, waitFor } from '../base/waiting.ts'
 
 /** A run counts as lost so long (ms) after the limit of its present step. */
 const LOST_AFTER_MS = 1_000

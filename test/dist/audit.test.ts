@@ -7,7 +7,7 @@ import { json, text } from 'node:stream/consumers'
 import { expect, it } from 'vitest'
 import packageJson from '../../package.json' with { type: 'json' }
 import { root } from '../../scripts/check-package/packed.ts'
-import { listening } from '../clients/world.ts'
+import { listening } from '../attach/world.ts'
 
 interface Batch {
   readonly queries: readonly { readonly package: { readonly purl: string } }[]

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest'
 // Loaded up front: the provider imports them on first use, which takes time that no schedule knows of.
-import '../../src/token/shared-token.ts'
+import '../../src/token/shared/shared-token.ts'
 import { forget } from '../support/recorded.ts'
 import { type Choose, explore, type Run, replay } from './explorer.ts'
 import { type Plan, World } from './world.ts'

@@ -1,3 +1,3 @@
 import { tests } from './tests.ts'
 
-export default tests('test/clients/**/*.test.ts', 'test/{events,options,warnings}.test.ts')
+export default tests('test/attach/**/*.test.ts', 'test/{events,options}/*.test.ts')

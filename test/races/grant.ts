@@ -1,5 +1,5 @@
 /** A token that the model's endpoint issued, and how long it may be handed out by the documented rules. */
-import type { Clock } from '../../src/clock.ts'
+import type { Clock } from '../../src/base/clock.ts'
 import type { Sent } from './endpoint.ts'
 
 export interface GrantOptions {

@@ -12,7 +12,7 @@ import {
 import { attachAuth } from 'merchant-auth/axios'
 import { type SandboxEnvironment, startSandbox } from 'merchant-auth/testing'
 import { expect, onTestFinished, vi } from 'vitest'
-import { attachAuth as attachUnwatched } from '../../src/attach/axios.ts'
+import { attachAuth as attachUnwatched } from '../../src/attach/axios/index.ts'
 import { createAuthFetch as createUnwatchedFetch } from '../../src/attach/fetch.ts'
 import { StandingClock } from '../support/clock.ts'
 import { PATIENCE_MS } from '../support/patience.ts'

@@ -8,7 +8,7 @@ import {
 } from 'merchant-auth'
 import { type Fault, type Sandbox, startSandbox } from 'merchant-auth/testing'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { systemClock } from '../../src/clock.ts'
+import { systemClock } from '../../src/base/clock.ts'
 import { StandingClock } from '../support/clock.ts'
 import { PATIENCE_MS } from '../support/patience.ts'
 import { rejection, unhandledRejections, withoutJitter } from '../token/harness.ts'

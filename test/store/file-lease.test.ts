@@ -19,7 +19,7 @@ vi.mock('node:fs/promises', () => {
 })
 vi.resetModules() // in mutation tests another file may have loaded them
 const { createFileTokenStore } = await import('merchant-auth/file')
-const { removeUnused } = await import('../../src/store/unused-files.ts')
+const { removeUnused } = await import('../../src/store/file/unused-files.ts')
 
 const folder = mkdtempSync(join(tmpdir(), 'file-lease-')) // which stays empty
 afterAll(() => rmSync(folder, { recursive: true }))

@@ -1,6 +1,6 @@
 /** Clocks that a test controls. */
 import type { Clock } from 'merchant-auth'
-import { systemClock } from '../../src/clock.ts'
+import { systemClock } from '../../src/base/clock.ts'
 
 interface Sleeper {
   readonly wakesAt: number

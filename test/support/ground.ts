@@ -19,7 +19,7 @@ import {
 import { afterEach, beforeEach } from 'vitest'
 import { StandingClock } from './clock.ts'
 
-export { failureOf as rejectionOf, listening, type Scripted, scripted, until } from '../clients/world.ts'
+export { failureOf as rejectionOf, listening, type Scripted, scripted, until } from '../attach/world.ts'
 
 /** The fixtures of a test. */
 export interface Ground {

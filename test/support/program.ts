@@ -6,7 +6,7 @@ import { PATIENCE_MS } from './patience.ts'
 /** Imports the sources of this package, and defines a clock that the program sets forward with `later(ms)`. */
 const BEGIN = `
   const { createTokenProvider } = await import(${JSON.stringify(new URL('../../src/index.ts', import.meta.url).href)})
-  const { systemClock } = await import(${JSON.stringify(new URL('../../src/clock.ts', import.meta.url).href)})
+  const { systemClock } = await import(${JSON.stringify(new URL('../../src/base/clock.ts', import.meta.url).href)})
   let ahead = 0
   const later = (ms) => { ahead += ms }
   const clock = {

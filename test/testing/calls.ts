@@ -4,9 +4,9 @@ import { get, type IncomingMessage } from 'node:http'
 import type { Server } from 'node:net'
 import { afterEach, beforeEach, expect, onTestFinished } from 'vitest'
 import { type Sandbox, type SandboxEnvironment, startSandbox } from '../../src/testing/index.ts'
-import { listening as listen } from '../clients/world.ts'
+import { listening as listen } from '../attach/world.ts'
 
-export { closedPort as freePort, until } from '../clients/world.ts'
+export { closedPort as freePort, until } from '../attach/world.ts'
 
 /** What a token endpoint answered. */
 export interface Granted {

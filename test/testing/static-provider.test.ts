@@ -1,7 +1,7 @@
 // The provider for unit tests: a fixed token, until the provider is closed.
 import { describe, expect, it, vi } from 'vitest'
 import { createAuthFetch } from '../../src/attach/fetch.ts'
-import { ProviderClosedError } from '../../src/errors.ts'
+import { ProviderClosedError } from '../../src/base/errors.ts'
 import { createStaticTokenProvider, type StaticTokenProviderOptions } from '../../src/testing/index.ts'
 import { configurationError } from './calls.ts'
 

@@ -1,7 +1,7 @@
 /** Signed assertions instead of a client secret (RFC 7523). */
 import { createTokenProvider } from 'merchant-auth'
 import { describe, expect, it, vi } from 'vitest'
-import type { WithClientAssertion } from '../../src/options.ts'
+import type { WithClientAssertion } from '../../src/options/options.ts'
 import { MemoryStore } from '../store/memory-store.ts'
 import { ManualClock } from '../support/clock.ts'
 import { problemsOf } from '../support/problems.ts'

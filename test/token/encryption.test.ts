@@ -1,6 +1,6 @@
 /** Entries in the store reveal nothing, and invalid entries are not used. */
 import { describe, expect, it } from 'vitest'
-import { EncryptionKey } from '../../src/store/encryption.ts'
+import { EncryptionKey } from '../../src/token/shared/encryption.ts'
 import { Fleet, failuresOf, quiet, sourcesOf } from '../store/fleet.ts'
 import { findLeaks } from '../support/leaks.ts'
 import { ENVIRONMENT, granted, IN_STORE_URL, MERCHANT_URL, SECRET, withoutJitter } from './harness.ts'

@@ -1,7 +1,7 @@
 /** The limits of the contract, with their numbers: when a token may be requested, by purpose and by what happened before. */
 import { beforeEach, describe, expect, it, vi } from 'vitest'
-import { TokenRequestError, TokenResponseError } from '../../src/errors.ts'
-import type { Quota } from '../../src/quota.ts'
+import { TokenRequestError, TokenResponseError } from '../../src/base/errors.ts'
+import type { Quota } from '../../src/base/quota.ts'
 import { type Purpose, RequestLimits, type SharedLimits } from '../../src/token/limits/request-limits.ts'
 
 const MERCHANT = 'https://api.test.example/merchant'

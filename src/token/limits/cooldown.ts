@@ -1,6 +1,6 @@
 /** The time after a failed acquisition in which calls fail fast and no token is requested. */
-import { TokenRequestError } from '../../errors.ts'
-import { spentForMs } from '../../quota.ts'
+import { TokenRequestError } from '../../base/errors.ts'
+import { spentForMs } from '../../base/quota.ts'
 import { doubled } from './backoff.ts'
 
 /** A failed acquisition and the cooldown after it, in which calls get its error. */

@@ -1,5 +1,5 @@
 /** The quotas of the token endpoint that are nearly spent: what is left of them is for callers without a token. */
-import { isReserved, keyOf, type Quota } from '../../quota.ts'
+import { isReserved, keyOf, type Quota } from '../../base/quota.ts'
 
 /** The quotas of the most recent responses. */
 export class ReservedQuotas {

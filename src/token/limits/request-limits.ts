@@ -1,6 +1,6 @@
 /** When a token may be requested: the whole rule is {@link RequestLimits}; the files beside it are the limits that it combines. */
-import type { Clock } from '../../clock.ts'
-import type { Quota } from '../../quota.ts'
+import type { Clock } from '../../base/clock.ts'
+import type { Quota } from '../../base/quota.ts'
 import { Cooldown, type Failure, retryAfterMsOf, type SharedCooldown } from './cooldown.ts'
 import { ReservedQuotas } from './quotas.ts'
 import { Renewals, type SharedRenewals } from './renewals.ts'

@@ -1,9 +1,9 @@
 /** `merchant-auth/axios` as the tests import it: the real module, with all responses and errors noted. */
 import type { AxiosInstance } from 'axios'
-import { type AxiosLike, attachAuth as attachReal } from '../../../src/attach/axios.ts'
+import { type AxiosLike, attachAuth as attachReal } from '../../../src/attach/axios/index.ts'
 import { outcomes } from '../recorded.ts'
 
-export * from '../../../src/attach/axios.ts'
+export * from '../../../src/attach/axios/index.ts'
 
 export const attachAuth: typeof attachReal = (instance: AxiosLike, tokens, attach) => {
   let detach: () => void

@@ -1,0 +1,77 @@
+/**
+ * The caller's agents on the config of a call. An agent leads to the requests of all its calls, so log output of a config
+ * must not reach it: it is not enumerable there. axios copies enumerable properties only, so a config that is sent again
+ * gets its agents from the config before.
+ */
+import { chosenAdapter } from './config.ts'
+import type { AxiosAdapter, AxiosAdapterOption, AxiosConfig } from './types.ts'
+
+const AGENTS = ['httpAgent', 'httpsAgent'] as const
+const { propertyIsEnumerable: isEnumerable } = Object.prototype
+
+/** The parts of a config that have agents. */
+export type Agents = Pick<AxiosConfig, (typeof AGENTS)[number] | 'fetchOptions'>
+
+/** An adapter that this package puts on a config. */
+export interface OwnAdapter extends AxiosAdapter {
+  /** The adapter of the caller. */
+  readonly given: AxiosAdapterOption
+  /** The config, which has the agents. */
+  config: AxiosConfig
+}
+
+export function isOwnAdapter(adapter: AxiosAdapterOption): adapter is OwnAdapter {
+  return typeof adapter === 'function' && 'given' in adapter
+}
+
+export function hasAgents({ httpAgent, httpsAgent, fetchOptions }: Agents): boolean {
+  return Boolean(httpAgent || httpsAgent || fetchOptions?.dispatcher)
+}
+
+export function hideAgents(config: AxiosConfig): void {
+  define(config, { enumerable: false })
+}
+
+/** Sends a config. Its agents are enumerable for adapters that copy it, as axios' fetch adapter does; its http adapter does not. */
+export function withAgents<T>(
+  config: AxiosConfig,
+  adapter: AxiosAdapterOption,
+  send: () => Promise<T>,
+): Promise<T> {
+  if (chosenAdapter(adapter) === 'http') {
+    hideAgents(config)
+    return send()
+  }
+  define(config, { enumerable: true })
+  return send().finally(() => hideAgents(config))
+}
+
+function define(config: AxiosConfig, visibility: { readonly enumerable: boolean }): void {
+  const { enumerable } = visibility
+  for (const key of AGENTS)
+    if (config[key] && isEnumerable.call(config, key) !== enumerable)
+      Object.defineProperty(config, key, visibility)
+  const { fetchOptions } = config
+  const { dispatcher } = fetchOptions ?? {}
+  // A copy, because an interceptor may have set an object of the caller's.
+  if (dispatcher)
+    config.fetchOptions = Object.defineProperty({ ...fetchOptions, dispatcher }, 'dispatcher', visibility)
+}
+
+/** Restores the agents that a config lost when it was copied, unless the copy has others than the instance's defaults. */
+export function restoreAgents(copy: AxiosConfig, config: AxiosConfig, defaults?: Agents): void {
+  for (const key of AGENTS) if (config[key] && isLost(copy, { key, defaults })) copy[key] = config[key]
+  const dispatcher = config.fetchOptions?.dispatcher
+  if (dispatcher && isLost(copy.fetchOptions, { key: 'dispatcher', defaults: defaults?.fetchOptions }))
+    copy.fetchOptions = { ...copy.fetchOptions, dispatcher }
+}
+
+interface Place {
+  readonly key: string
+  readonly defaults: object | undefined
+}
+
+function isLost(holder: object = {}, { key, defaults }: Place): boolean {
+  const isDefault = defaults !== undefined && Reflect.get(holder, key) === Reflect.get(defaults, key)
+  return isDefault || !Object.hasOwn(holder, key)
+}

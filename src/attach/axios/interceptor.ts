@@ -1,0 +1,108 @@
+/** The token on axios by a request interceptor that only attaches it. */
+import type { Destinations } from '../../environment/destinations.ts'
+import type { Api } from '../../environment/environment.ts'
+import type { AttachOptions, TokenProviderOptions } from '../../options/options.ts'
+import { createTokenProvider, type TokenProvider } from '../../token/provider.ts'
+import type { AccessToken } from '../../token/request/access-token.ts'
+import { acquire, createAttachContext } from '../authorize.ts'
+import { clearHeader, getHeader, type Header } from '../headers.ts'
+import { addConfig, admitConfig, DEFAULT_ADAPTERS, startWait, urlOf } from './config.ts'
+import { createRedirectGuard, withoutRedirects } from './redirects.ts'
+import type { AxiosBeforeRedirect, AxiosConfig, AxiosRequestInterceptor } from './types.ts'
+
+/**
+ * A request interceptor that only attaches the token to calls below the environment's `apiUrls`: a 401 does not renew it,
+ * and axios' errors show the header. Register it first, so that it runs last and sees the final URL; if that is not
+ * possible, use `attachAuth`.
+ *
+ * It rejects as `TokenProvider.getToken` does if no token can be acquired.
+ *
+ * @param auth a provider, or the options for a new one
+ * @param attach the header and its scheme; `renewOnStatus` has no effect here
+ * @returns an interceptor for `instance.interceptors.request.use(…)`
+ * @throws {@link ConfigurationError} (`ERR_CONFIGURATION`) with every invalid option
+ * @example
+ * api.interceptors.request.use(createAuthInterceptor(options))
+ */
+export function createAuthInterceptor(
+  auth: TokenProvider | TokenProviderOptions,
+  attach?: AttachOptions,
+): AxiosRequestInterceptor {
+  const tokens = auth && 'getToken' in auth ? auth : createTokenProvider(auth)
+  const context = createAttachContext(tokens, attach)
+  const { headerKey, destinations, isAuthorization } = context
+  const guards = new RedirectGuards(destinations)
+
+  const addHeader = (config: AxiosConfig, url: string, token: AccessToken): AxiosConfig => {
+    const header = context.headerFor(token)
+    config.headers[header.name] = header.value
+    context.sender.intercepted(header.value)
+    const { api } = destinations(url)
+    if (api !== undefined)
+      config.beforeRedirect = guards.guardFor({ header, api, given: config.beforeRedirect })
+    if (!isAuthorization) config.fetchOptions = withoutRedirects(config.fetchOptions)
+    return config
+  }
+
+  const intercept = (config: AxiosConfig): AxiosConfig | Promise<AxiosConfig> => {
+    const placed = guards.placedBy(config.beforeRedirect)
+    if (placed !== undefined) {
+      config.beforeRedirect = placed.given
+      if (getHeader(config.headers, headerKey) === placed.header.value)
+        clearHeader(config.headers, placed.header)
+    }
+    const url = urlOf(config)
+    if (admitConfig(config, url, context) !== 'attach') return config
+    const token = tokens.currentToken()
+    if (token !== undefined) return addHeader(config, url, token)
+    const call = {
+      body: config.data,
+      startWait: () => startWait(config, config.adapter || DEFAULT_ADAPTERS),
+      onError: (error: unknown) => addConfig(error, config),
+    }
+    return acquire(call, tokens).then((acquired) => {
+      config.data = acquired.body
+      return addHeader(config, url, acquired.token)
+    })
+  }
+  return intercept as object as AxiosRequestInterceptor
+}
+
+/** What the interceptor adds to a config. */
+interface Placed {
+  readonly header: Header
+  readonly api: Api
+  /** The caller's own `beforeRedirect`. */
+  readonly given: AxiosBeforeRedirect | undefined
+}
+
+/**
+ * The redirect guards of an interceptor. axios copies a config that is sent again; its guard is what says that the
+ * interceptor has seen it before.
+ */
+class RedirectGuards {
+  readonly #destinations: Destinations
+  readonly #placed = new WeakMap<AxiosBeforeRedirect, Placed>()
+  /** The next call often needs the same guard. */
+  #last: { readonly placed: Placed; readonly guard: AxiosBeforeRedirect } | undefined
+
+  constructor(destinations: Destinations) {
+    this.#destinations = destinations
+  }
+
+  guardFor(placed: Placed): AxiosBeforeRedirect {
+    const { header, api, given } = placed
+    const last = this.#last
+    if (last?.placed.header === header && last.placed.api === api && last.placed.given === given)
+      return last.guard
+    const guard = createRedirectGuard({ url: api.url, header, destinations: this.#destinations, given })
+    this.#placed.set(guard, placed)
+    this.#last = { placed, guard }
+    return guard
+  }
+
+  /** What was added to a config with this `beforeRedirect`. */
+  placedBy(beforeRedirect: AxiosBeforeRedirect | undefined): Placed | undefined {
+    return beforeRedirect && this.#placed.get(beforeRedirect)
+  }
+}

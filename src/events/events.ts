@@ -1,0 +1,225 @@
+/** The events, and where they are emitted: `onEvent` and the diagnostics channel. */
+import { type Channel, channel } from 'node:diagnostics_channel'
+import type { Quota } from '../base/quota.ts'
+import type { Environment } from '../environment/environment.ts'
+import type { TokenStore } from '../store/token-store.ts'
+import { warnStoreFailed } from './warnings.ts'
+
+interface AuthEventBase {
+  /** The environment's name, if it has one. */
+  readonly environment?: string | undefined
+}
+
+/** An attempt at a token request begins. */
+export interface TokenRequestedEvent extends AuthEventBase {
+  readonly type: 'token-requested'
+  /** 1 for the first attempt. */
+  readonly attempt: number
+  /** The token endpoint's URL without user info and query. */
+  readonly url: string
+}
+
+/** The provider acquired a token. */
+export interface TokenAcquiredEvent extends AuthEventBase {
+  readonly type: 'token-acquired'
+  /** Whether the token came from the token endpoint or from the store. */
+  readonly source: 'endpoint' | 'store'
+  /** Time (ms) from the need for a token to its arrival, including waits for other requests and for the store. */
+  readonly durationMs: number
+  /** The token's lifetime (ms) as issued by the token endpoint. */
+  readonly lifetimeMs: number
+  /** What remains of the lifetime (ms): `lifetimeMs` minus the time of the request and the time in the store. */
+  readonly remainsMs: number
+  /** The quotas for token requests that the response reported; undefined if there were none. */
+  readonly quota?: readonly Quota[] | undefined
+}
+
+/** An attempt at a token request failed. */
+export interface TokenRequestFailedEvent extends AuthEventBase {
+  readonly type: 'token-request-failed'
+  /** 1 for the first attempt. */
+  readonly attempt: number
+  /** The code of the error of this attempt. */
+  readonly code: string
+  /** HTTP status of the response; undefined if there was no response, or if it was a success. */
+  readonly status?: number | undefined
+  /** The OAuth error code of the response. */
+  readonly error?: string | undefined
+  /** Delay (ms) until the next attempt; undefined if there is none. */
+  readonly nextTryMs?: number | undefined
+  /** The quotas for token requests that the response reported; undefined if there were none. */
+  readonly quota?: readonly Quota[] | undefined
+}
+
+interface RejectedCallEventBase extends AuthEventBase {
+  /** The name of the API that rejected it, or its `apiUrls` entry if it has no name; undefined if unknown. */
+  readonly api?: string | undefined
+  /** The method of the call that was rejected; undefined if unknown. */
+  readonly method?: string | undefined
+  /** Its URL without user info, query and fragment; undefined if unknown. */
+  readonly url?: string | undefined
+}
+
+/** An API rejected a token: it returned 401 for a call with it. */
+export interface TokenRejectedEvent extends RejectedCallEventBase {
+  readonly type: 'token-rejected'
+}
+
+/** A token was replaced before it expired: in the background, because an API rejected it, or because a caller asked for it. */
+export interface TokenRenewedEvent extends AuthEventBase {
+  readonly type: 'token-renewed'
+  /** Why: the token was about to expire, an API rejected it, or `getToken` was called with `forceRefresh`. */
+  readonly reason: 'expiring' | 'rejected' | 'forced'
+}
+
+/** A rejected token was not renewed, and the caller got the API's 401. */
+export interface RenewalSuppressedEvent extends RejectedCallEventBase {
+  readonly type: 'renewal-suppressed'
+  /**
+   * Why:
+   *
+   * - `accepted`: the API accepts other calls with this token, or has not rejected enough of them since the last renewal:
+   *   this 401 is about the call
+   * - `limited`: the API rejects all calls, new tokens did not help, and renewals for it are rate limited
+   * - `quota`: what is left of a quota is reserved for callers without a token
+   * - `cooldown`: the last token request failed
+   */
+  readonly reason: 'accepted' | 'limited' | 'quota' | 'cooldown'
+  /** Delay (ms) until the next renewal for this API is allowed; undefined for `accepted`. */
+  readonly nextRenewalMs?: number | undefined
+}
+
+/** A call was sent without the token. */
+export interface TokenWithheldEvent extends AuthEventBase {
+  readonly type: 'token-withheld'
+  /** Why: the URL is not below `apiUrls`, the caller set the header, or the caller gave other credentials. */
+  readonly reason: 'destination' | 'own-header' | 'own-credentials'
+  /** The call's URL without user info, query and fragment. */
+  readonly url: string
+}
+
+/** A token store failed. The process continued without it. */
+export interface StoreFailedEvent extends AuthEventBase {
+  readonly type: 'store-failed'
+  /** The operation that failed. */
+  readonly operation: 'get' | 'set' | 'lease'
+  /**
+   * Why, if known: the code of a system error (`ECONNREFUSED`; `ETIMEDOUT` for an operation that took too long), the
+   * first word of a Redis error (`READONLY`, `OOM`), the name of the error's class (`ClientClosedError`), or `UNREADABLE` for an
+   * entry that cannot be decrypted or parsed.
+   */
+  readonly code?: string | undefined
+}
+
+/** All events of `onEvent` and of the diagnostics channel `merchant-auth`, discriminated by `type`. */
+export type AuthEvent =
+  | TokenRequestedEvent
+  | TokenAcquiredEvent
+  | TokenRequestFailedEvent
+  | TokenRejectedEvent
+  | TokenRenewedEvent
+  | RenewalSuppressedEvent
+  | TokenWithheldEvent
+  | StoreFailedEvent
+
+const diagnostics: Channel = channel('merchant-auth')
+
+/** Emits an event. A function that creates it is called only if somebody listens. */
+export type Emit = (event: AuthEvent | (() => AuthEvent)) => void
+
+/**
+ * Emits the events of one provider. Errors of `onEvent` are ignored. A store that fails while nobody listens is a process
+ * warning.
+ */
+export function createEmit(
+  onEvent: ((event: AuthEvent) => void) | undefined,
+  environment: string | undefined,
+  store?: TokenStore,
+): Emit {
+  return (given) => {
+    if (onEvent === undefined && !diagnostics.hasSubscribers) {
+      if (store !== undefined && typeof given === 'object' && given.type === 'store-failed')
+        warnStoreFailed(store, given)
+      return
+    }
+    const created = typeof given === 'function' ? given() : given
+    const event = Object.freeze(environment === undefined ? created : { ...created, environment })
+    try {
+      const returned: unknown = onEvent?.(event)
+      // A promise of any realm, or of a library that replaces promises.
+      if (isThenable(returned)) returned.then(undefined, () => {})
+    } catch {
+      // An error in a listener must not affect the call.
+    }
+    if (diagnostics.hasSubscribers) diagnostics.publish(event)
+  }
+}
+
+/** What an attachment needs from a provider to emit events. */
+export interface Emitter {
+  readonly emit: Emit
+  /** The client secrets and tokens that no event may contain. */
+  readonly secrets: Iterable<string>
+}
+
+function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return typeof (value as { readonly then?: unknown } | null | undefined)?.then === 'function'
+}
+
+/** How an API answered a call with the token. */
+export interface CallAnswer {
+  readonly url: string
+  readonly method: string | undefined
+  readonly token: { readonly value: string }
+  readonly status: number
+  /** Whether the status is one of those that reject a token. */
+  readonly isRejection: boolean
+  /** The token with which the call was sent before, and rejected. */
+  readonly rejected: { readonly value: string } | undefined
+}
+
+/** What attachments tell a provider, besides what anybody may call. */
+export interface AttachedProvider extends Emitter {
+  /** Whether it uses what is reported to it. */
+  readonly isReportedTo: boolean
+  /** An API answered a call. */
+  answered(call: CallAnswer): void
+}
+
+/**
+ * What the attachments of each provider need. Bundlers and loaders may load this module twice, for `import` and for
+ * `require`: all copies use the same map. The number is another one where {@link AttachedProvider} changes.
+ */
+const REGISTRY = Symbol.for('merchant-auth providers 1')
+const global = globalThis as { [REGISTRY]?: WeakMap<object, AttachedProvider> }
+global[REGISTRY] ??= new WeakMap()
+const providers = global[REGISTRY]
+
+/** Registers what the attachments of a provider need. */
+export function registerProvider(provider: object, attached: AttachedProvider): void {
+  providers.set(provider, attached)
+}
+
+/**
+ * What attachments of a provider need. For a provider that the caller implements: the diagnostics channel and its current
+ * token.
+ */
+export function attachedProviderOf(provider: {
+  readonly environment: Environment
+  currentToken(): { readonly value: string } | undefined
+}): AttachedProvider {
+  const registered = providers.get(provider)
+  if (registered !== undefined) return registered
+  const secrets = {
+    *[Symbol.iterator]() {
+      const token = provider.currentToken()
+      if (token !== undefined) yield token.value
+    },
+  }
+  return {
+    emit: createEmit(undefined, provider.environment.name),
+    secrets,
+    isReportedTo: false,
+    answered: () => {},
+  }
+}

@@ -1,0 +1,100 @@
+/** A provider's options from environment variables. */
+import { readFileSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import { ConfigurationError, CredentialFileError, type Flaw } from '../base/errors.ts'
+import type { TokenProviderOptions } from './options.ts'
+import { prepareStore, storeAt } from './store-location.ts'
+import { decodeSecretFile, unreadableFile, withoutLineBreak } from './text-file.ts'
+import {
+  type CredentialSource,
+  credentialSource,
+  readVariables,
+  STORE_VARIABLE,
+  setVariables,
+  VARIABLE_NAMES,
+  type Variables,
+} from './variables.ts'
+
+/**
+ * Options from environment variables. The type assumes that `MERCHANT_AUTH_API_URLS` names the two APIs `merchant` and
+ * `inStore`. A name that it does not contain is undefined at run time; base URLs without names are read by index.
+ */
+export type OptionsFromEnv<Name extends string = 'merchant' | 'inStore'> = TokenProviderOptions & {
+  /** The environment. */
+  readonly environment: {
+    /** The base URLs of the APIs, by name. */
+    readonly apiUrls: Readonly<Record<Name, string>> & Readonly<Record<string, string>>
+  }
+}
+
+/**
+ * Reads the options of a provider from environment variables. An empty variable counts as unset.
+ *
+ * - `MERCHANT_AUTH_URL`, `MERCHANT_AUTH_AUDIENCE`, `MERCHANT_AUTH_API_URLS`: the environment. The base URLs of the APIs are
+ *   separated by commas, white space or line breaks: `merchant=https://…,inStore=https://…`, or without names
+ * - `MERCHANT_AUTH_ALLOW_INSECURE_REQUESTS`: `true` or `false`
+ * - `MERCHANT_AUTH_CLIENT_ID`
+ * - `MERCHANT_AUTH_CLIENT_SECRET`, or `MERCHANT_AUTH_CLIENT_SECRET_FILE`: a file that contains the secret. It is read
+ *   before every token request, so that a new secret needs no restart. A byte order mark and trailing line
+ *   breaks are removed.
+ * - `MERCHANT_AUTH_CLIENT_ASSERTION_FILE`: instead of a secret, a file that contains a signed JWT, such as a projected
+ *   token of Kubernetes. It is read before every attempt.
+ * - `MERCHANT_AUTH_TOKEN_PARAMETERS`: `tokenParameters` as `name=value`, separated by commas or line breaks
+ * - `MERCHANT_AUTH_TIMEOUT_MS`, `MERCHANT_AUTH_REFRESH_AHEAD_MS`, `MERCHANT_AUTH_EXPIRY_MARGIN_MS`: the options with these
+ *   names
+ * - `MERCHANT_AUTH_STORE`: a directory, such as `/var/lib/my-service/tokens`, in which all processes of one user on one
+ *   machine share the token. It is created if it is missing, and rejected if other users can write it. Or the URL of a
+ *   Redis (`redis://…`, `rediss://…`), for which the service passes its client: `{ ...optionsFromEnv(), store: createRedisTokenStore(client) }`.
+ *   Without that, the store fails with the code `NO_REDIS_CLIENT`. With an assertion, pass `encryptionKeys`, too.
+ *
+ * The inspect and JSON output of the result does not contain the secret.
+ *
+ * @param env the variables by name; by default those of the process
+ * @param options `apis`: the names that `MERCHANT_AUTH_API_URLS` must contain
+ * @throws {@link ConfigurationError} (`ERR_CONFIGURATION`) with every problem, each with the variable's name
+ * @example
+ * const tokens = createTokenProvider({ ...optionsFromEnv(), onEvent: (event) => console.log(event.type) })
+ */
+export function optionsFromEnv<const Name extends string = 'merchant' | 'inStore'>(
+  env: Readonly<Record<string, string | undefined>> = process.env,
+  { apis = [] }: { readonly apis?: readonly Name[] | undefined } = {},
+): OptionsFromEnv<Name> {
+  const variables = setVariables(env)
+  const source = credentialSource(variables)
+  const readCredential = credentialReader(source, variables)
+  const location = prepareStore(variables[STORE_VARIABLE])
+  const flaws = { flaw: flawOf(source), storeFlaw: location?.flaw }
+  const options = readVariables(variables, { readCredential, ...flaws, apis })
+  if (!Array.isArray(options)) {
+    const store = location?.kind && { store: storeAt(location) }
+    return { ...options, ...store } as OptionsFromEnv<Name> // apiUrls has the names in `apis`
+  }
+  const isNoneSet = VARIABLE_NAMES.every((name) => variables[name] === undefined)
+  const hint = isNoneSet
+    ? ' (none is set: does the process read its .env file, as with node --env-file=.env?)'
+    : ''
+  throw new ConfigurationError(`The environment variables cannot be used${hint}`, options)
+}
+
+function credentialReader(
+  { variable, file }: CredentialSource,
+  variables: Variables,
+): () => string | Promise<string> {
+  // A variable that was made from a file ends in a line break, as the file does.
+  if (file === undefined) return () => withoutLineBreak(variables[variable] ?? '')
+  return async () => {
+    const { text, flaw } = await readFile(file).then(decodeSecretFile, (error) => unreadableFile(file, error))
+    if (flaw !== undefined) throw new CredentialFileError(`${variable} ${flaw.reason}`)
+    return text
+  }
+}
+
+/** What is wrong with the file of the credential now. */
+function flawOf({ file, flaw }: CredentialSource): Flaw | undefined {
+  if (file === undefined) return flaw
+  try {
+    return decodeSecretFile(readFileSync(file)).flaw
+  } catch (error) {
+    return unreadableFile(file, error as NodeJS.ErrnoException).flaw
+  }
+}

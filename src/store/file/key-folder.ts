@@ -1,0 +1,74 @@
+/** The folder of a key in a file token store: for its leases, and for the entries that are being written. */
+import { lstat, mkdir } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { storeErrorCode } from '../token-store.ts'
+import { removeFile } from './content-file.ts'
+import { OWNER_ONLY, requireDirectory, uniqueName } from './directory.ts'
+
+/** What belongs to a key in the directory of a store. */
+interface KeyPaths {
+  readonly entry: string
+  readonly folder: string
+}
+
+/** A writer needs less for its file, or was killed. */
+const LEFTOVER_MS = 10_000
+
+/** The paths of a key. Names have a fixed length, whatever the key, and file systems that ignore case may have them. */
+export function pathsOf(directory: string, key: string): KeyPaths {
+  // Importing node:crypto takes some 10 ms, also where there is no store.
+  const { createHash } = process.getBuiltinModule('node:crypto')
+  const path = join(directory, createHash('sha256').update(key).digest('hex'))
+  return { entry: `${path}.entry`, folder: `${path}.lock` }
+}
+
+/**
+ * Runs an operation in a folder, which is created if it is missing; once more if that was removed meanwhile, by a process that
+ * found it unused or by the user.
+ */
+export async function inFolder<T>(folder: string, act: () => Promise<T>): Promise<T> {
+  await createFolder(folder)
+  try {
+    return await act()
+  } catch (error) {
+    if (storeErrorCode(error) !== 'ENOENT') throw error
+    await createFolder(folder)
+    return await act()
+  }
+}
+
+async function createFolder(folder: string): Promise<void> {
+  const found = await lstat(folder).catch(undefinedIfMissing)
+  if (found?.isDirectory()) return
+  if (found !== undefined) await removeFile(folder) // a link would lead to the files of others
+  try {
+    await makeFolder(folder)
+  } catch (error) {
+    undefinedIfMissing(error)
+    requireDirectory(dirname(folder))
+    await makeFolder(folder)
+  }
+}
+
+async function makeFolder(folder: string): Promise<void> {
+  try {
+    await mkdir(folder, OWNER_ONLY)
+  } catch (error) {
+    if (storeErrorCode(error) !== 'EEXIST') throw error // another process was faster
+  }
+}
+
+function undefinedIfMissing(error: unknown): undefined {
+  if (storeErrorCode(error) !== 'ENOENT') throw error
+}
+
+/** The name of an entry that is being written: with the time, as the clock of the file system may differ. */
+export function temporaryName(): string {
+  return `${Date.now()}.${uniqueName()}.tmp`
+}
+
+/** Whether this is the name of an entry whose writer was killed. */
+export function isLeftover(name: string): boolean {
+  const writtenAt = /^(\d+)\.[0-9a-f-]{36}\.tmp$/.exec(name)?.[1]
+  return writtenAt !== undefined && Math.abs(Date.now() - Number(writtenAt)) > LEFTOVER_MS
+}

@@ -1,0 +1,149 @@
+/** An access token: what callers get, with its value hidden from log output, and what a provider caches, with its lifetime. */
+import type { Clock, Instant } from '../../base/clock.ts'
+import { type Quota, redactQuotas } from '../../base/quota.ts'
+import { redact, type UsedSecrets } from '../../base/redact.ts'
+import type { ResolvedOptions } from '../../options/options.ts'
+import type { TokenResponse } from './token-response.ts'
+
+/** An access token. Its value is readable, but appears in no inspect or JSON output of it. */
+export interface AccessToken {
+  /** What goes into the header: one or more of the characters of a bearer token (RFC 6750 §2.1). */
+  readonly value: string
+  /** The token's type (RFC 6750); no other type is accepted. */
+  readonly tokenType: 'Bearer'
+  /** The scopes that the service granted, separated by spaces; undefined where it did not say. */
+  readonly scope?: string | undefined
+  /**
+   * When it expires, in ms since the epoch: `expires_in` after the moment its request was sent. For people and logs; a
+   * provider also checks a second clock, and hands it out until `expiryMarginMs` before that.
+   */
+  readonly expiresAt: number
+}
+
+class HiddenAccessToken implements AccessToken {
+  readonly #value: string
+  readonly tokenType = 'Bearer'
+  declare readonly scope?: string
+  readonly expiresAt: number
+
+  constructor(value: string, expiresAt: number, scope: string | undefined) {
+    this.#value = value
+    if (scope !== undefined) this.scope = scope
+    this.expiresAt = expiresAt
+    Object.freeze(this)
+  }
+
+  get value(): string {
+    return this.#value
+  }
+
+  /** Where a caller puts `${token}` into a header, the header says what is wrong. */
+  toString(): string {
+    return '[AccessToken: use its value]'
+  }
+}
+
+/** Creates a token whose value is hidden from inspect and JSON output. */
+export function createAccessToken(value: string, expiresAt: number, scope?: string): AccessToken {
+  return new HiddenAccessToken(value, expiresAt, scope)
+}
+
+/** The options that determine when a token is renewed and when it is no longer used. */
+export interface LifetimeOptions {
+  readonly refreshAheadMs?: number | undefined
+  readonly expiryMarginMs?: number | undefined
+}
+
+const MAX_WINDOW_MS = 60 * 60 * 1000
+const MAX_MARGIN_MS = 10 * 1000
+
+/** The lifetime of one token, counted from the moment its request was sent. */
+export class Lifetime {
+  /** How long before its margin the token is renewed in the background (ms); 0: never. */
+  readonly windowMs: number
+  /**
+   * How long before its margin the token is renewed even if the store fails (ms): a random moment in the last quarter of
+   * the window, so that processes do not renew together. For fleets whose store is down for a while: an outage of three
+   * quarters of the window costs them no token request.
+   */
+  readonly withoutStoreMs: number
+  /** When the request for the token was sent. */
+  readonly sentAt: Instant
+  readonly #usableMs: number
+  readonly #marginMs: number
+  /** The smallest observed offset (ms) of the wall clock from the monotonic clock. */
+  #leastOffsetMs: number
+  /** The largest jump (ms) of the wall clock beyond that offset. */
+  #aheadMs = 0
+
+  /**
+   * `jitter` (0 to 1) shortens the window by up to a quarter, so that processes that started together do not
+   * renew together.
+   */
+  constructor(
+    sentAt: Instant,
+    lifetimeMs: number,
+    { refreshAheadMs, expiryMarginMs }: LifetimeOptions,
+    jitter: number,
+  ) {
+    const marginMs = expiryMarginMs ?? Math.min(MAX_MARGIN_MS, 0.05 * lifetimeMs)
+    const windowMs = refreshAheadMs ?? Math.min(MAX_WINDOW_MS, 0.2 * lifetimeMs)
+    this.sentAt = sentAt
+    this.#leastOffsetMs = sentAt.epochMs - sentAt.monotonicMs
+    this.#marginMs = Math.min(marginMs, 0.25 * lifetimeMs)
+    this.#usableMs = lifetimeMs - this.#marginMs
+    this.windowMs = Math.min(windowMs, 0.5 * lifetimeMs) * (1 - 0.25 * jitter)
+    this.withoutStoreMs = (this.windowMs / 4) * (1 - jitter)
+  }
+
+  /**
+   * How long (ms) the token may still be used; 0 or less: it may not. It ends when either clock says so: the monotonic
+   * clock stops while a machine sleeps, and the wall clock may be set. A jump of the wall clock stays counted, so that
+   * setting it back does not extend the lifetime.
+   */
+  servableForMs(clock: Clock): number {
+    const monotonicMs = clock.monotonicMs()
+    const offsetMs = clock.epochMs() - monotonicMs
+    if (offsetMs < this.#leastOffsetMs) this.#leastOffsetMs = offsetMs
+    if (offsetMs - this.#leastOffsetMs > this.#aheadMs) this.#aheadMs = offsetMs - this.#leastOffsetMs
+    return this.#usableMs - (monotonicMs - this.sentAt.monotonicMs) - this.#aheadMs
+  }
+
+  /** How long (ms) until the token expires. */
+  remainsMs(clock: Clock): number {
+    return this.servableForMs(clock) + this.#marginMs
+  }
+}
+
+/** A token as a provider caches it. */
+export class CachedToken extends Lifetime {
+  readonly token: AccessToken
+  /** As the token endpoint gave it. */
+  readonly lifetimeMs: number
+  /** What its response said about quotas. */
+  readonly quotas: readonly Quota[]
+
+  constructor(response: TokenResponse, options: ResolvedOptions, secrets: UsedSecrets) {
+    const { value, scope, lifetimeMs, sentAt, quotas } = response
+    super(sentAt, lifetimeMs, options, Math.random())
+    const shown = scope === undefined ? undefined : redact(scope, secrets)
+    this.token = createAccessToken(value, sentAt.epochMs + lifetimeMs, shown)
+    this.lifetimeMs = lifetimeMs
+    this.quotas = redactQuotas(quotas, secrets) // now with this token
+  }
+}
+
+const MAX_REJECTED = 16
+
+/** The tokens that APIs rejected most recently: they are not acquired from a store again. */
+export class RejectedTokens {
+  #values: readonly string[] = []
+
+  add(value: string): void {
+    this.#values = [...this.#values.filter((other) => other !== value), value].slice(-MAX_REJECTED)
+  }
+
+  has(value: string): boolean {
+    return this.#values.includes(value)
+  }
+}

@@ -1,0 +1,19 @@
+/** What the parts of a provider share besides its options. */
+
+import type { UsedSecrets } from '../../base/redact.ts'
+import type { Emitter } from '../../events/events.ts'
+import type { RequestLimits } from '../limits/request-limits.ts'
+import type { RejectedTokens } from './access-token.ts'
+
+export interface ProviderContext extends Emitter {
+  /** The client secrets and tokens used so far, to be kept out of errors and events. */
+  readonly secrets: UsedSecrets
+  /** When a token may be requested. */
+  readonly limits: RequestLimits
+  /** The tokens that APIs rejected. */
+  readonly rejected: RejectedTokens
+  /** Aborted when the provider is closed. */
+  readonly closed: AbortSignal
+  /** The run under way begins a step that ends within `ms`: see {@link Runs}. */
+  readonly beginStep: (ms: number) => void
+}

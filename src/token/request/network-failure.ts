@@ -1,0 +1,213 @@
+/** Why a request got no response, or none that can be read: the codes of fetch, its connection and TLS, and what to do. */
+import { inManual } from '../../base/manual-link.ts'
+import { printable } from '../../base/redact.ts'
+
+/** Where a request fails: in the program that sends it, on the way, or at its response. */
+export type FailedStep = 'program' | 'name' | 'connection' | 'tls' | 'response'
+
+/** What the error of fetch means. */
+export interface NetworkFailure {
+  readonly step: FailedStep
+  /** The code that says most, such as ECONNREFUSED; undefined if there is none. */
+  readonly code: string | undefined
+  /** The innermost reason, and of several addresses the reason for each. Fit to be shown. */
+  readonly reason: string
+  readonly advice: string
+  /** Whether every request fails in this way, until something is changed. */
+  readonly isLasting: boolean
+}
+
+/** A kind of failure: what matches its `pattern` is the code, the name or the message of one of the errors. */
+interface Kind {
+  readonly pattern: RegExp
+  readonly step: FailedStep
+  readonly advice: string
+  readonly isLasting?: true
+}
+
+const UNKNOWN_AUTHORITY =
+  'No certificate authority that Node.js trusts has signed the certificate. If your company has its own authority, add ' +
+  'its certificate: NODE_EXTRA_CA_CERTS=ca.pem, or NODE_OPTIONS=--use-system-ca. Do not turn verification off.'
+const MUTUAL_TLS =
+  'The server may require a client certificate (mutual TLS), or there is no TLS version that both sides support.'
+const SEVERAL_ADDRESSES =
+  ' Node.js allows each of several addresses 250 ms to connect: for a distant one, set ' +
+  'NODE_OPTIONS=--network-family-autoselection-attempt-timeout=2000.'
+const NO_SANDBOX =
+  'Nothing listens on this port. If it is the sandbox, is it running? Each start has a new port and a new secret: write ' +
+  'its output to .env again. Otherwise check the port in the URL, and whether the service is running.'
+const UNKNOWN = 'Check the URL, the network, the firewall and the proxy.'
+
+/** What to do about a connection that ends before the response does. */
+export const BROKEN_OFF: string =
+  'Try again. If it happens again, check whether the URL should begin with https:, whether the server requires a client ' +
+  'certificate (mutual TLS), and what firewalls and proxies do.'
+
+/** The kinds; where several match, the first one counts. */
+const KINDS: readonly Kind[] = [
+  {
+    pattern: /^UND_ERR_HEADERS_OVERFLOW$/,
+    step: 'response',
+    advice:
+      'Its headers are larger than Node.js accepts (16 KiB). Ask the operator to send fewer, or set ' +
+      'NODE_OPTIONS=--max-http-header-size=65536.',
+    isLasting: true,
+  },
+  {
+    // Fewer bytes than announced, too: a connection that is not kept ends with its response.
+    pattern:
+      /^(?:UND_ERR_SOCKET|UND_ERR_RES_CONTENT_LENGTH_MISMATCH|HPE_INVALID_EOF_STATE|Z_BUF_ERROR)$|\(Invalid EOF state\)/,
+    step: 'connection',
+    advice: BROKEN_OFF,
+  },
+  {
+    pattern: /^(?:HTTPParserError$|HPE_|UND_ERR_RES_)/, // some versions of undici have no code
+    step: 'response',
+    advice:
+      'It is not valid HTTP. Check the port in the URL, and whether the URL should begin with https:. If it is correct, ' +
+      'the operator of the server, or of a proxy in front of it, has to correct the response.',
+    isLasting: true,
+  },
+  {
+    pattern: /^(?:Z_[A-Z_]+|ERR_BROTLI_[A-Z_]+|ERR__ERROR_[A-Z_\d]+|ZSTD_error_[a-z_]+)$/,
+    step: 'response',
+    advice:
+      'Its body is not in the encoding that its Content-Encoding header names. The operator of the server, or of a proxy ' +
+      'in front of it, has to correct that.',
+    isLasting: true,
+  },
+  {
+    pattern: /^CERT_HAS_EXPIRED$/,
+    step: 'tls',
+    advice:
+      "The server's certificate has expired, and its operator must renew it. Also check this machine's clock.",
+    isLasting: true,
+  },
+  {
+    pattern: /^CERT_NOT_YET_VALID$/,
+    step: 'tls',
+    advice: "The server's certificate is not valid yet. Check this machine's clock.",
+    isLasting: true,
+  },
+  {
+    pattern: /^(?:ERR_TLS_CERT_ALTNAME_INVALID|HOSTNAME_MISMATCH)$/,
+    step: 'tls',
+    advice: 'The certificate is for another host name. Check the host name in the URL.',
+    isLasting: true,
+  },
+  { pattern: /^ERR_SSL_\w*_ALERT_\w*(?:CERT|UNKNOWN_CA)/, step: 'tls', advice: MUTUAL_TLS, isLasting: true },
+  {
+    // Deno has no codes.
+    pattern: /^(?:[A-Z_]*CERT[A-Z_]*|UNABLE_TO_VERIFY_LEAF_SIGNATURE|INVALID_CA)$|invalid peer certificate/,
+    step: 'tls',
+    advice: UNKNOWN_AUTHORITY,
+    isLasting: true,
+  },
+  {
+    pattern: /^(?:ERR_SSL_WRONG_VERSION_NUMBER|ERR_SSL_PACKET_LENGTH_TOO_LONG|EPROTO)$/,
+    step: 'tls',
+    advice:
+      'This port does not speak TLS. Check the port in the URL, and whether the URL should begin with http:.',
+  },
+  { pattern: /^ERR_(?:SSL|TLS)_/, step: 'tls', advice: MUTUAL_TLS },
+  {
+    pattern: /^bad port$/,
+    step: 'program',
+    advice: 'fetch refuses this port, which belongs to another protocol. Change the port in the URL.',
+    isLasting: true,
+  },
+  {
+    pattern: /^UND_ERR_INVALID_ARG$/,
+    step: 'program',
+    advice: 'A dispatcher works with the fetch of its own undici only: import both from the package undici.',
+    isLasting: true,
+  },
+  {
+    pattern: /^Expected signal .*AbortSignal|^Cross-Origin Request Blocked/,
+    step: 'program',
+    advice:
+      'The test environment (jsdom, happy-dom) replaces fetch or AbortSignal. Run the test in the environment "node": ' +
+      `${inManual('test-environments')}.`,
+    isLasting: true,
+  },
+  { pattern: /^ReferenceError$/, step: 'program', advice: 'Correct the fetch function.', isLasting: true },
+  {
+    pattern: /^ENOTFOUND$/,
+    step: 'name',
+    advice:
+      'Check the spelling of the host name in the URL. In a container or a private network, check the DNS settings.',
+  },
+  {
+    pattern: /^EAI_AGAIN$/,
+    step: 'name',
+    advice:
+      'The DNS server did not respond. Check the network and the DNS settings of this machine or container, and try again.',
+  },
+  {
+    pattern: /^(?:ETIMEDOUT|UND_ERR_CONNECT_TIMEOUT)$/,
+    step: 'connection',
+    advice: 'The host does not respond. Check the network, the firewall and the port in the URL.',
+  },
+  {
+    pattern: /^ECONNREFUSED$/,
+    step: 'connection',
+    advice:
+      'Nothing listens on this port, or a firewall rejects the connection. Check the port in the URL, and whether the ' +
+      'service is running.',
+  },
+  {
+    pattern: /^(?:EHOSTUNREACH|ENETUNREACH)$/,
+    step: 'connection',
+    advice:
+      'There is no route to this host. Check the network, the VPN, the firewall, and whether IPv6 works.',
+  },
+  {
+    pattern: /^ECONNRESET$/,
+    step: 'connection',
+    advice:
+      'The connection was reset. A firewall, a proxy, or a port that does not speak TLS may do that. Check the URL, and ' +
+      'try again.',
+  },
+]
+
+type Failed = Error & { readonly code?: unknown; readonly errors?: readonly Error[] }
+
+/**
+ * What an error of fetch means. It must be free of secrets.
+ *
+ * @param isLoopback whether the request was for this machine
+ */
+export function networkFailureOf(
+  error: Error | undefined,
+  { isLoopback }: { readonly isLoopback: boolean },
+): NetworkFailure {
+  const errors = withCauses(error)
+  const codes = errors.flatMap(({ code }) =>
+    typeof code === 'string' ? [printable(code, { length: 60 })] : [],
+  )
+  const signs = [...codes, ...errors.flatMap(({ name, message }) => [name, message])]
+  const innermost = errors.filter((one) => causesOf(one).length === 0)
+  const reason = printable([...new Set(innermost.map(textOf))].join('; '))
+  const kind = KINDS.find(({ pattern }) => signs.some((sign) => pattern.test(sign)))
+  const code = codes.find((one) => kind?.pattern.test(one)) ?? codes[0]
+  const { step, isLasting = false } = kind ?? { step: 'connection' }
+  let advice = kind?.advice ?? UNKNOWN
+  if (code === 'ECONNREFUSED' && isLoopback) advice = NO_SANDBOX
+  if (code === 'ETIMEDOUT' && innermost.length > 1) advice += SEVERAL_ADDRESSES
+  return { step, code, reason, advice, isLasting }
+}
+
+function causesOf({ cause, errors }: Failed): readonly Failed[] {
+  return errors ?? (cause instanceof Error ? [cause] : [])
+}
+
+function withCauses(error: Failed | undefined): readonly Failed[] {
+  return error === undefined ? [] : [error, ...causesOf(error).flatMap(withCauses)]
+}
+
+/** The message of an error, with what it does not say by itself: the code, or that it is a slip of a program. */
+function textOf({ code, name, message }: Failed): string {
+  const sign = typeof code === 'string' ? code : name === 'ReferenceError' ? name : ''
+  if (message === '') return sign || name
+  return message.includes(sign) ? message : `${sign}: ${message}`
+}

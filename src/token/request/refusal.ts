@@ -1,0 +1,101 @@
+/** What it means that the token endpoint rejected a request, and what to do about it. */
+import { inManual } from '../../base/manual-link.ts'
+import type { ResolvedOptions } from '../../options/options.ts'
+import type { OAuthError } from './token-response.ts'
+
+/**
+ * Why a token request was rejected:
+ *
+ * - `client`: the client id, or its secret or assertion, is wrong
+ * - `audience`: the client may not request a token for this audience
+ * - `grant`: the client may not use the client credentials grant
+ * - `grant-type`: the endpoint does not support that grant, or does not find it in the body
+ * - `format`: the endpoint does not accept the body
+ * - `no-endpoint`: there is no token endpoint at this URL
+ * - `too-many`: too many tokens were requested
+ * - `server`: the endpoint itself fails
+ * - `other`: the response does not show it
+ */
+export type RejectionReason =
+  | 'client'
+  | 'audience'
+  | 'grant'
+  | 'grant-type'
+  | 'format'
+  | 'no-endpoint'
+  | 'too-many'
+  | 'server'
+  | 'other'
+
+/** Why a token request was rejected, as far as its response shows. */
+export interface Rejection {
+  readonly reason: RejectionReason
+  /** Whether the response contains an OAuth error that says so. Otherwise the reason is the usual one for its status. */
+  readonly isExplained: boolean
+}
+
+/**
+ * The errors of RFC 6749 §5.2 and RFC 8707 §2, those that Auth0 uses instead, and those of RFC 6749 §4.1.2.1 that some token
+ * endpoints return with status 400 while they are in trouble.
+ */
+const BY_ERROR: Readonly<Record<string, RejectionReason>> = {
+  invalid_client: 'client',
+  access_denied: 'audience',
+  invalid_target: 'audience',
+  invalid_audience: 'audience',
+  unauthorized_client: 'grant',
+  unsupported_grant_type: 'grant-type',
+  temporarily_unavailable: 'server',
+  server_error: 'server',
+}
+
+/** The reason for a status and an OAuth error. */
+export function rejectionOf(status: number, { error, detail }: OAuthError): Rejection {
+  const oauthError = error?.toLowerCase() ?? ''
+  // Auth0 returns it for a wrong secret.
+  if (status === 401 && oauthError === 'access_denied') return { reason: 'client', isExplained: true }
+  const explained = BY_ERROR[oauthError]
+  if (explained !== undefined) return { reason: explained, isExplained: true }
+  return { reason: reasonOfStatus(status, oauthError || withoutStatus(detail)), isExplained: false }
+}
+
+/** What a body says besides its status. */
+function withoutStatus(detail = ''): string {
+  return detail.replace(/^(?:\d{3} )?bad request\.?$/i, '')
+}
+
+function reasonOfStatus(status: number, words: string): RejectionReason {
+  if (status === 401) return 'client'
+  if (status === 403) return 'audience'
+  if (status === 404 || status === 405) return 'no-endpoint'
+  if (status === 415) return 'format'
+  if (status === 400 && (words === '' || words === 'invalid_request')) return 'format'
+  if (status === 429) return 'too-many'
+  return status === 408 || status >= 500 ? 'server' : 'other'
+}
+
+/** What to do about a 429. */
+export const TOO_MANY: string = `Too many token requests: try again later (${inManual('429-from-the-token-endpoint')}).`
+const CHECK = 'Check authUrl, clientId and audience.'
+
+/** What to do about a rejection, in terms of the options. */
+export function adviceFor(
+  status: number,
+  oauth: OAuthError,
+  { bodyFormat, credential }: Pick<ResolvedOptions, 'bodyFormat' | 'credential'>,
+): string {
+  const form =
+    bodyFormat === 'json' ? " A server that takes a form instead of JSON needs bodyFormat: 'form'." : ''
+  const advice: Readonly<Record<RejectionReason, string>> = {
+    client: `Check authUrl, clientId and ${credential.option}.`,
+    audience: 'Check that this client may ask for this audience.',
+    grant: 'Ask the service to allow this client the client credentials grant.',
+    'grant-type': CHECK + form,
+    format: CHECK + form,
+    'no-endpoint': CHECK,
+    'too-many': TOO_MANY,
+    server: 'The token endpoint is in trouble: try again later.',
+    other: CHECK,
+  }
+  return advice[rejectionOf(status, oauth).reason]
+}

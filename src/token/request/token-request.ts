@@ -1,0 +1,353 @@
+/** One token request (RFC 6749 §4.4.2): the POST to the token endpoint, its failures and its retries. */
+import { type Instant, readClock } from '../../base/clock.ts'
+import {
+  isFrameworkError,
+  MerchantAuthError,
+  type ResponseIssue,
+  TokenRequestError,
+  type TokenRequestFailure,
+  TokenResponseError,
+} from '../../base/errors.ts'
+import { type Quota, quotaInText, quotasIn, spentForMs } from '../../base/quota.ts'
+import { redactedCause, shownUrl } from '../../base/redact.ts'
+import { untilAborted, within } from '../../base/waiting.ts'
+import { isLoopback } from '../../environment/environment.ts'
+import type { ResolvedOptions } from '../../options/options.ts'
+import type { Purpose } from '../limits/request-limits.ts'
+import { CachedToken } from './access-token.ts'
+import type { ClientCredential } from './client-credential.ts'
+import type { ProviderContext } from './context.ts'
+import { BROKEN_OFF, networkFailureOf } from './network-failure.ts'
+import { adviceFor, rejectionOf } from './refusal.ts'
+import { ExpiredTokenError } from './token-errors.ts'
+import {
+  isRedirect,
+  type OAuthError,
+  readOAuthError,
+  readRetryAfter,
+  readTokenResponse,
+  redirectTarget,
+} from './token-response.ts'
+
+const FIRST_PAUSE_MS = 200
+/** The pause after a token that is expired on arrival: its endpoint says in whole seconds how long the token still lives. */
+const EXPIRED_PAUSE_MS = 1_000
+/** RFC 7523 §2.2. */
+const ASSERTION_TYPE = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer'
+
+/** One request that was sent. */
+interface Exchange {
+  readonly sentAt: Instant
+  readonly signal: AbortSignal
+}
+
+/** What a token request needs besides the options. */
+export interface TokenRequestContext extends ProviderContext {
+  readonly credential: ClientCredential
+  readonly purpose: Purpose
+  /** Whether another attempt may follow one that has just failed. */
+  readonly mayRetry: () => boolean
+}
+
+/** A token request with its retries. */
+export class TokenRequest {
+  readonly #options: ResolvedOptions
+  readonly #context: TokenRequestContext
+  #attempts = 0
+  /** What the last response said about quotas. */
+  #quotas: readonly Quota[] = []
+  #askedForAnother = false
+  /** When (monotonic ms) the last attempt must have ended. Each attempt may take all that is left. */
+  readonly #endsAt: number
+
+  constructor(options: ResolvedOptions, context: TokenRequestContext) {
+    this.#options = options
+    this.#context = context
+    this.#endsAt = options.clock.monotonicMs() + options.timeoutMs
+  }
+
+  get #endpoint(): string {
+    return shownUrl(this.#options.endpoint, this.#context.secrets)
+  }
+
+  /**
+   * Requests a token, with up to `retries` further attempts within `timeoutMs`; in the background with one attempt.
+   *
+   * @throws {@link TokenRequestError}
+   * @throws {@link TokenResponseError}
+   */
+  async send(): Promise<CachedToken> {
+    const { beginStep, closed, purpose } = this.#context
+    beginStep(this.#options.timeoutMs)
+    const retries = purpose === 'background' ? 0 : this.#options.retries
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        return await this.#attempt(attempt)
+      } catch (error) {
+        closed.throwIfAborted()
+        if (isFrameworkError(error)) throw error
+        const pauseMs = attempt <= retries ? this.#pauseAfter(error, attempt - 1) : undefined
+        this.#emitFailed(error, pauseMs)
+        if (pauseMs === undefined) throw error
+        await untilAborted(this.#options.clock.sleep(pauseMs, closed), closed)
+      }
+    }
+  }
+
+  /** Exponential backoff with full jitter, or Retry-After; undefined if no attempt follows. */
+  #pauseAfter(error: unknown, retry: number): number | undefined {
+    const leastMs = error instanceof ExpiredTokenError ? EXPIRED_PAUSE_MS : leastPauseMs(error)
+    if (leastMs === undefined || this.#context.credential.isLate || !this.#context.mayRetry())
+      return undefined
+    const backoffMs = Math.random() * FIRST_PAUSE_MS * 2 ** retry
+    const pauseMs = Math.max(backoffMs, leastMs)
+    return this.#options.clock.monotonicMs() + pauseMs < this.#endsAt ? pauseMs : undefined
+  }
+
+  async #attempt(attempt: number): Promise<CachedToken> {
+    this.#beginAttempt()
+    const credential = await this.#ask({ isFirst: attempt === 1 })
+    try {
+      return await this.#post(credential)
+    } catch (error) {
+      const another = await this.#anotherCredential(error, credential)
+      if (another === undefined) throw error
+      this.#emitFailed(error, 0)
+      this.#beginAttempt()
+      return await this.#post(another)
+    }
+  }
+
+  #beginAttempt(): void {
+    this.#attempts += 1
+    this.#quotas = []
+  }
+
+  /** Asks for the credential of an attempt. */
+  async #ask({ isFirst }: { readonly isFirst: boolean }): Promise<string> {
+    const { credential } = this.#context
+    try {
+      return await (isFirst ? credential.first(this.#endsAt) : credential.another(this.#endsAt))
+    } catch (error) {
+      if (isFrameworkError(error)) throw error
+      const { message, cause } = error as Error
+      const { option } = this.#options.credential
+      throw this.#failure(
+        `The ${option} function ${message}, so no token was requested at ${this.#endpoint}.`,
+        {
+          code: option === 'clientSecret' ? 'ERR_CLIENT_SECRET' : 'ERR_CLIENT_ASSERTION',
+          retryable: true,
+          cause,
+        },
+      )
+    }
+  }
+
+  /** A different credential than the rejected one, once: a secret may have been rotated since it was read. */
+  async #anotherCredential(error: unknown, rejected: string): Promise<string | undefined> {
+    const { credential: asked, purpose } = this.#context
+    if (!asked.mayChange || this.#askedForAnother || !isRejectedClient(error)) return
+    // Each assertion is another one, and so says nothing about a rotation: in the background the next attempt will do.
+    if (purpose === 'background' && this.#options.credential.option === 'clientAssertion') return
+    this.#askedForAnother = true
+    const credential = await this.#ask({ isFirst: false }).catch(() => undefined) // the rejection says more
+    return credential === rejected ? undefined : credential
+  }
+
+  /** Sends one request, and reads the token in its response. */
+  async #post(credential: string): Promise<CachedToken> {
+    const { clock } = this.#options
+    const { closed, emit, secrets } = this.#context
+    const endsAt = this.#endsAt
+    const leftMs = Math.max(0, Math.round(endsAt - clock.monotonicMs()))
+    const exchange = async (signal: AbortSignal): Promise<CachedToken> => {
+      emit({ type: 'token-requested', attempt: this.#attempts, url: this.#endpoint })
+      const sentAt = readClock(clock)
+      let response: Response | undefined
+      try {
+        // The global fetch is looked up at each use: tests and tools replace it.
+        const { endpoint, fetch = globalThis.fetch } = this.#options
+        response = await fetch(endpoint, { ...this.#requestWith(credential), signal })
+        if (!isResponse(response)) throw this.#noResponse()
+        return await this.#read(response, { sentAt, signal })
+      } catch (error) {
+        if (error instanceof MerchantAuthError || isFrameworkError(error)) throw error
+        throw this.#networkFailure(redactedCause(error, secrets), { isIncomplete: response !== undefined })
+      }
+    }
+    const what =
+      leftMs > 0
+        ? `returned no response within ${leftMs} ms. The token endpoint hangs or is slow: try again later, or raise timeoutMs.`
+        : 'was not sent: the process stood still, and timeoutMs had passed. Try again.'
+    return await within(clock, { endsAt, closed }, exchange, () =>
+      this.#failure(`POST ${this.#endpoint} ${what}`, { code: 'ERR_TOKEN_TIMEOUT', retryable: true }),
+    )
+  }
+
+  async #read(response: Response, { sentAt, signal }: Exchange): Promise<CachedToken> {
+    const { limits, secrets } = this.#context
+    this.#quotas = quotasIn(response, secrets)
+    limits.quotasReported(this.#quotas)
+    if (isRedirect(response)) throw this.#redirectFailure(response)
+    if (!response.ok) throw this.#rejected(response, await this.#oauthError(response, signal))
+    const read = await readTokenResponse(response, sentAt, secrets)
+    if (read.kind === 'error') throw this.#rejected(response, read.oauth)
+    if (read.kind === 'invalid') throw this.#badResponse(read.issues)
+    const cached = new CachedToken({ ...read.token, quotas: this.#quotas }, this.#options, secrets)
+    if (cached.servableForMs(this.#options.clock) > 0) return cached
+    throw new ExpiredTokenError(this.#endpoint)
+  }
+
+  #requestWith(value: string): RequestInit {
+    const { bodyFormat, clientId, credential, environment, tokenParameters } = this.#options
+    const proof =
+      credential.option === 'clientSecret'
+        ? { client_secret: value }
+        : { client_assertion_type: ASSERTION_TYPE, client_assertion: value }
+    const fields = {
+      client_id: clientId,
+      ...proof,
+      audience: environment.audience,
+      grant_type: 'client_credentials',
+      ...tokenParameters,
+    }
+    const isJson = bodyFormat === 'json'
+    return {
+      method: 'POST',
+      headers: {
+        'content-type': isJson ? 'application/json' : 'application/x-www-form-urlencoded',
+        accept: 'application/json',
+      },
+      body: isJson ? JSON.stringify(fields) : new URLSearchParams(fields).toString(),
+      redirect: 'manual', // a 307 would forward the secret to another host
+      cache: 'no-store', // Next.js caches POSTs of its fetch
+    }
+  }
+
+  /** There was no response, an incomplete one, or one that cannot be read. */
+  #networkFailure(
+    cause: Error | undefined,
+    { isIncomplete }: { readonly isIncomplete: boolean },
+  ): TokenRequestError {
+    const isLocal = isLoopback(new URL(this.#options.endpoint).hostname)
+    const { step, reason, advice, isLasting } = networkFailureOf(cause, { isLoopback: isLocal })
+    const isBrokenOff = isIncomplete && !isLasting
+    let what = 'received no response'
+    if (isBrokenOff) what = 'received an incomplete response'
+    else if (step === 'response') what = 'returned a response that cannot be read'
+    else if (step === 'program') what = 'was not sent'
+    const because = reason === '' ? '' : ` (${reason})`
+    return this.#failure(`POST ${this.#endpoint} ${what}${because}. ${isBrokenOff ? BROKEN_OFF : advice}`, {
+      code: 'ERR_TOKEN_NETWORK',
+      retryable: !isLasting,
+      cause,
+    })
+  }
+
+  /** A function returned something else, such as the mock of a test. */
+  #noResponse(): TokenRequestError {
+    const name = this.#options.fetch === undefined ? 'global fetch' : 'option fetch'
+    return this.#failure(
+      `POST ${this.#endpoint} has no response: the function of the ${name} returned something that is not a Response ` +
+        '(no headers.get, or no body). Return what fetch returns, or create one: Response.json(…).',
+      { code: 'ERR_TOKEN_NETWORK', retryable: false },
+    )
+  }
+
+  #badResponse(issues: readonly ResponseIssue[]): TokenResponseError {
+    const what = issues.map(({ field, reason }) => `${field} ${reason}`).join('; ')
+    return new TokenResponseError(
+      `POST ${this.#endpoint} returned no token response: ${what}. Check authUrl.`,
+      issues,
+    )
+  }
+
+  #redirectFailure(response: Response): TokenRequestError {
+    const { status } = response
+    const retryAfterMs = readRetryAfter(response, this.#options.clock.epochMs())
+    const location = redirectTarget(response, this.#context.secrets)
+    return this.#failure(
+      `POST ${this.#endpoint} returned a redirect${location && ` to ${location}`}, which is never followed: ` +
+        'it would forward the credentials. Check authUrl.',
+      {
+        code: 'ERR_TOKEN_REDIRECT',
+        retryable: false,
+        status,
+        retryAfterMs,
+        answer: { location, retryAfterMs },
+      },
+    )
+  }
+
+  /** The response has an error status, or an error with a success status. */
+  #rejected(response: Response, { detail, ...oauth }: OAuthError): TokenRequestError {
+    const { status } = response
+    const retryAfterMs = readRetryAfter(response, this.#options.clock.epochMs())
+    const words = [oauth.error, oauth.errorDescription, detail]
+      .filter((part) => part !== undefined)
+      .join(': ')
+    const pause = retryAfterMs === undefined ? '' : ` It asks for a pause of ${retryAfterMs} ms.`
+    const quotas = status === 429 ? this.#quotas.filter(({ remaining }) => remaining === 0) : []
+    return this.#failure(
+      `POST ${this.#endpoint} returned ${status}${words && ` (${words})`}.${pause} ` +
+        quotas.map((quota) => `${quotaInText(quota)} `).join('') +
+        adviceFor(status, { ...oauth, detail }, this.#options),
+      {
+        code: 'ERR_TOKEN_STATUS',
+        retryable: status === 429 || status >= 500 || rejectionOf(status, oauth).reason === 'server',
+        status,
+        ...oauth,
+        retryAfterMs,
+        answer: { detail, retryAfterMs, quotas },
+      },
+    )
+  }
+
+  /** The error body, if it arrives in time: the status alone is enough. */
+  async #oauthError(response: Response, signal: AbortSignal): Promise<OAuthError> {
+    const { clock } = this.#options
+    const bodyLimit = { endsAt: (clock.monotonicMs() + this.#endsAt) / 2, closed: signal }
+    const read = (): Promise<OAuthError> => readOAuthError(response, this.#context.secrets)
+    return await within(clock, bodyLimit, read, () => new Error()).catch(() => ({}))
+  }
+
+  #failure(message: string, failure: Omit<TokenRequestFailure, 'attempts'>): TokenRequestError {
+    return new TokenRequestError(message, { ...failure, attempts: this.#attempts })
+  }
+
+  #emitFailed(error: unknown, nextTryMs: number | undefined): void {
+    const { code, status, error: oauth } = error as Partial<TokenRequestError>
+    this.#context.emit({
+      type: 'token-request-failed',
+      attempt: this.#attempts,
+      code: String(code),
+      ...(status === undefined ? undefined : { status }),
+      ...(oauth === undefined ? undefined : { error: oauth }),
+      ...(nextTryMs === undefined ? undefined : { nextTryMs }),
+      ...(this.#quotas.length === 0 ? undefined : { quota: this.#quotas }),
+    })
+  }
+}
+
+/** How long (ms) a failed request has to pause at least before the next one; undefined if it must not be repeated. */
+function leastPauseMs(error: unknown): number | undefined {
+  if (!(error instanceof TokenRequestError) || !error.retryable) return undefined
+  const { answer, retryAfterMs, status } = error
+  const spentMs = spentForMs(answer?.quotas)
+  // A service that counts refused requests would refuse the next ones, too.
+  if (status === 429 && retryAfterMs === undefined && spentMs === 0) return undefined
+  return Math.max(retryAfterMs ?? 0, spentMs)
+}
+
+/** Whether this is a response, and not what a mock or a mistaken function returns instead. */
+function isResponse(response: Partial<Response> | null | undefined): boolean {
+  return typeof response?.headers?.get === 'function' && typeof response.body === 'object'
+}
+
+/** Whether the token endpoint rejected the client, perhaps because the secret was rotated since it was read. */
+function isRejectedClient(error: unknown): boolean {
+  return (
+    error instanceof TokenRequestError &&
+    (error.status === 401 || error.error === 'invalid_client' || error.error === 'access_denied')
+  )
+}

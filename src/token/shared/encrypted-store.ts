@@ -1,0 +1,170 @@
+/** The entry of one client in a token store: encrypted, with a time limit for each operation. */
+import { type Clock, type Instant, readClock } from '../../base/clock.ts'
+import { untilAborted } from '../../base/waiting.ts'
+import type { Emit, StoreFailedEvent } from '../../events/events.ts'
+import { queueOf } from '../../store/operation-queue.ts'
+import { storeErrorCode, type TokenStore, UNREADABLE } from '../../store/token-store.ts'
+import { EncryptionKey } from './encryption.ts'
+
+/** After it the provider continues without the store. */
+const OPERATION_MS = 1_000
+/** The first operation may have to wait for a connection: TCP, TLS and the greeting of Redis. */
+export const FIRST_OPERATION_MS = 2_000
+
+/** An entry that was found and decrypted. */
+export interface Entry<T> {
+  readonly content: T
+  /** The remaining time (ms) at `readAt`. */
+  readonly ttlMs: number
+  readonly readAt: Instant
+}
+
+/** The client of the entry, and the settings of an EncryptedStore. */
+export interface EncryptedStoreContext {
+  /** What the entry is: the client's `token`, or another one for tests of the store. */
+  readonly name: string
+  /** A hash that identifies the client. */
+  readonly client: string
+  /** The first one encrypts, all decrypt. */
+  readonly encryptionKeys: readonly string[]
+  readonly clock: Clock
+  readonly emit: Emit
+  /** Called when an operation begins, or waits for its turn, with its limit (ms). */
+  readonly beginStep: (limitMs: number) => void
+  /** Ends every wait for a read or a lease. */
+  readonly closed?: AbortSignal | undefined
+}
+
+/** How an operation is part of what its caller does. */
+interface OperationOptions {
+  /** Whether it may begin while another operation hangs, as long as the store has not answered yet. */
+  readonly isUrgent?: boolean
+  /** Whether its failure is no event. */
+  readonly isSilent?: boolean
+  /** Whether nobody waits for it: it is no step of a run, and its failure is no event. */
+  readonly isUnattended?: boolean
+}
+
+/** Releases a lease. */
+export type Release = (options?: Omit<OperationOptions, 'isUrgent'>) => Promise<void>
+
+/** Whatever fails here is a failure of the store: it emits an event and rejects. */
+export class EncryptedStore<T> {
+  readonly #store: TokenStore
+  readonly #context: EncryptedStoreContext
+  #limitMs = FIRST_OPERATION_MS
+  #keys: readonly EncryptionKey[] | undefined
+
+  constructor(store: TokenStore, context: EncryptedStoreContext) {
+    this.#store = store
+    this.#context = context
+  }
+
+  /** Whether the store has leases. */
+  get hasLeases(): boolean {
+    return this.#store.lease !== undefined
+  }
+
+  /**
+   * Reads the entry, once for each encryption key: it is written with the first one. One that is damaged or cannot be
+   * decrypted emits an event and counts as absent.
+   */
+  async *read({ isUnattended = false }: OperationOptions = {}): AsyncGenerator<Entry<T>> {
+    const { clock, closed, encryptionKeys } = this.#context
+    for (const which of encryptionKeys.keys()) {
+      const read = async ({ key, encryption }: KeyedEntry): Promise<Entry<T> | undefined> => {
+        const readAt = readClock(clock) // the time of the round trip counts as elapsed
+        const found = await this.#store.get(key)
+        if (!found || found.ttlMs <= 0) return undefined // a store may return null
+        const text = encryption.decrypt(key, found.value)
+        if (text === undefined) throw Object.assign(new Error('not decrypted'), { code: UNREADABLE })
+        // Only this package writes entries, so their content needs no further check.
+        return { content: JSON.parse(text) as T, ttlMs: found.ttlMs, readAt }
+      }
+      const reading = this.#run('get', read, { which, isUnattended })
+      const entry = await untilAborted(reading, closed).catch(absentIfUnreadable)
+      if (entry !== undefined) yield entry
+    }
+  }
+
+  /** Writes the entry, as it is when the operation begins. */
+  async write(
+    create: () => { readonly content: T; readonly ttlMs: number },
+    options: OperationOptions = {},
+  ): Promise<void> {
+    const act = async ({ key, encryption }: KeyedEntry): Promise<void> => {
+      const { content, ttlMs } = create()
+      await this.#store.set(key, encryption.encrypt(key, JSON.stringify(content)), Math.floor(ttlMs))
+    }
+    await this.#run('set', act, options)
+  }
+
+  /** Acquires the lease on the entry; undefined while another process holds it. The result releases it. */
+  async lease(ttlMs: number): Promise<Release | undefined> {
+    let acquired: (() => Promise<void>) | undefined
+    let isUnwanted = false
+    const acquire = async ({ key }: KeyedEntry): Promise<void> => {
+      acquired = await this.#store.lease?.(key, ttlMs)
+      if (isUnwanted) await acquired?.() // too late, and it would block other processes
+    }
+    try {
+      await untilAborted(this.#run('lease', acquire), this.#context.closed)
+    } catch (error) {
+      isUnwanted = true
+      acquired?.().catch(() => {}) // in the same moment
+      throw error
+    }
+    const release = acquired
+    if (release === undefined) return undefined
+    return async (options) =>
+      await this.#run('lease', async () => await release(), { ...options, isRelease: true })
+  }
+
+  #entry(which: number): KeyedEntry {
+    const { client, encryptionKeys, name } = this.#context
+    this.#keys ??= encryptionKeys.map((secret) => new EncryptionKey(secret, client))
+    const encryption = this.#keys[which] as EncryptionKey
+    return { encryption, key: `v2.${name}.${client}.${encryption.id}` }
+  }
+
+  async #run<R>(
+    operation: StoreFailedEvent['operation'],
+    act: (entry: KeyedEntry) => Promise<R>,
+    options: RunOptions = {},
+  ): Promise<R> {
+    const { which = 0, isUrgent = false, isUnattended = false, isRelease = false } = options
+    const { clock, emit, beginStep, closed } = this.#context
+    // What is written was preceded by a look, so the connection is open.
+    const limitMs = operation === 'set' ? OPERATION_MS : this.#limitMs
+    const run = (): Promise<R> => act(this.#entry(which))
+    const onStep = isUnattended ? () => {} : beginStep
+    try {
+      const begun = { run, limitMs, isUrgent, onStep, closed: isRelease ? undefined : closed }
+      return await queueOf(this.#store).run(begun, clock)
+    } catch (error) {
+      const code = storeErrorCode(error)
+      const isSilent = options.isSilent || isUnattended || closed?.aborted
+      if (!isSilent) emit({ type: 'store-failed', operation, ...(code && { code }) })
+      throw error
+    } finally {
+      this.#limitMs = OPERATION_MS
+    }
+  }
+}
+
+interface RunOptions extends OperationOptions {
+  /** Which of the encryption keys the entry has. */
+  readonly which?: number
+  /** Whether it goes on after the provider was closed. */
+  readonly isRelease?: boolean
+}
+
+/** The entry for one encryption key. */
+interface KeyedEntry {
+  readonly key: string
+  readonly encryption: EncryptionKey
+}
+
+function absentIfUnreadable(error: unknown): undefined {
+  if (storeErrorCode(error) !== UNREADABLE) throw error
+}

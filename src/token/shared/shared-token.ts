@@ -1,0 +1,365 @@
+/**
+ * The token and the limits that processes share through a store, in one entry: look for it, wait for the lease, look again,
+ * request, write.
+ */
+import { AsyncLocalStorage } from 'node:async_hooks'
+import { createHash } from 'node:crypto'
+import { shownUrl } from '../../base/redact.ts'
+import { untilAborted } from '../../base/waiting.ts'
+import { clientOf, type ResolvedOptions } from '../../options/options.ts'
+import type { TokenStore } from '../../store/token-store.ts'
+import type { Need, SharedLimits } from '../limits/request-limits.ts'
+import { type AccessToken, CachedToken } from '../request/access-token.ts'
+import type { ClientCredential } from '../request/client-credential.ts'
+import type { ProviderContext } from '../request/context.ts'
+import { refusedElsewhere } from '../request/token-errors.ts'
+import { EncryptedStore, type EncryptedStoreContext, type Entry, type Release } from './encrypted-store.ts'
+
+/** A process that waits for another one's token sees it within 100 ms. */
+const LOOK_EVERY_MS = 50
+/** How long a lease lasts beyond the token request: a look before it, and the write after it. */
+const LEASE_BEYOND_REQUEST_MS = 2_000
+/** Extra wait for the request of the next lease holder after one died. */
+const GRACE_MS = 1_000
+/** How often a call waits for a look that may yield nothing: while no token may be requested, and while the store fails. */
+const LOOK_AGAIN_MS = 30_000
+/** An entry lives as long as its token, and at least for so long: then all limits are over. */
+const MIN_ENTRY_MS = 6 * 60 * 60_000
+const FIRST_WRITE_PAUSE_MS = 1_000
+const MAX_WRITE_PAUSE_MS = 5 * 60_000
+
+/** Runs what outlives its call outside of the async context of that call, which would be kept in memory. */
+const ofNoCall: <R>(act: () => R) => R = AsyncLocalStorage.snapshot()
+
+/** What processes share. Durations are those at the moment of writing. */
+export interface SharedEntry {
+  /** The time to live that was written: less what is left of it, this is the age of the entry. */
+  readonly ttlMs: number
+  readonly token?: SharedTokenEntry | undefined
+  readonly limits: SharedLimits
+}
+
+/** The token in an entry. */
+export interface SharedTokenEntry
+  extends Pick<CachedToken, 'lifetimeMs' | 'quotas'>,
+    Pick<AccessToken, 'value' | 'scope'> {
+  readonly remainsMs: number
+}
+
+/** A need for a token, in the eyes of the store. */
+export interface SharedNeed extends Need {
+  /** The value of the token that is to be replaced. */
+  readonly replaces?: string | undefined
+  /** Only a token will do whose request was sent at this moment (monotonic ms) or later. */
+  readonly requestedAfter?: number | undefined
+  /** Until when (monotonic ms) it waits for a store that fails, rather than request a token without it. */
+  readonly waitsForStoreUntil?: number | undefined
+}
+
+/**
+ * What an acquisition may do: use the token that was `found`, or `request` one. Otherwise the store fails and may be
+ * back soon (`store-failed`), or a limit forbids a request, or another process has the lease (`not-now`).
+ */
+export type Begun =
+  | { readonly kind: 'found'; readonly token: CachedToken }
+  | { readonly kind: 'request'; readonly end: EndRequest }
+  | { readonly kind: 'store-failed' | 'not-now' }
+
+/**
+ * Shares the token, or else the limits after a failure, with other processes, and releases the lease. Resolves when that is
+ * done; while the store fails, at once.
+ */
+export type EndRequest = (token: CachedToken | undefined) => Promise<void>
+
+/** An entry of the options' client in a store: that of its token, by default. */
+export function entryOfClient(
+  store: TokenStore,
+  options: ResolvedOptions,
+  context: Omit<EncryptedStoreContext, 'name' | 'client' | 'clock'> & { readonly name?: string },
+): EncryptedStore<SharedEntry> {
+  return new EncryptedStore(store, {
+    name: 'token',
+    ...context,
+    client: hashOf(clientOf(options)),
+    clock: options.clock,
+  })
+}
+
+/** What one acquisition has found out and holds. */
+interface Session {
+  readonly need: SharedNeed
+  readonly credential: ClientCredential
+  release?: Release | undefined
+}
+
+/** One provider's access to the shared entry. It makes one acquisition at a time. */
+export class SharedToken {
+  readonly #store: TokenStore
+  readonly #options: ResolvedOptions
+  readonly #context: ProviderContext
+  #opened: { readonly firstKey: string; readonly store: EncryptedStore<SharedEntry> } | undefined
+  /** When (monotonic ms) the last look began. */
+  #lookedAt = Number.NEGATIVE_INFINITY
+  /** Whether the last operation failed. */
+  #isFailing = false
+  /** What is known of the entry: a write after a failure must not erase its token. Undefined if the last look failed. */
+  #entry: { readonly token: CachedToken | undefined } | undefined
+  /** The token that is to be written, until that succeeds. */
+  #unwritten: CachedToken | undefined
+
+  constructor(store: TokenStore, options: ResolvedOptions, context: ProviderContext) {
+    this.#store = store
+    this.#options = options
+    this.#context = context
+  }
+
+  /** Whether a call looks into the store although it may yield nothing. */
+  get isLookDue(): boolean {
+    return this.#now() >= this.#lookedAt + LOOK_AGAIN_MS
+  }
+
+  /** Looks for the token, and waits for the right to request one. */
+  async begin(need: SharedNeed, credential: ClientCredential): Promise<Begun> {
+    const { limits } = this.#context
+    const session: Session = { need, credential }
+    // Nobody waits for the background, so it finds out whether the store is back.
+    const mayLook = !this.#isFailing || this.isLookDue || need.purpose === 'background'
+    const store = mayLook ? await this.#open(session) : undefined
+    if (store !== undefined) {
+      this.#lookedAt = this.#now()
+      const found = await this.#look(store, need)
+      if (found !== undefined) return { kind: 'found', token: found }
+      const mayWait = store.hasLeases && !this.#isFailing && limits.mayRequest(need)
+      const other = mayWait ? await this.#waitForLease(store, session) : undefined
+      if (other !== undefined) return other
+    }
+    const mayRequest = limits.mayRequest(need)
+    if (mayRequest && !this.#isWaitingForStore(need))
+      return { kind: 'request', end: (token) => this.#end(session, token) }
+    await this.#release(session)
+    return { kind: mayRequest ? 'store-failed' : 'not-now' }
+  }
+
+  #isWaitingForStore({ waitsForStoreUntil = Number.NEGATIVE_INFINITY }: SharedNeed): boolean {
+    return this.#isFailing && this.#now() < waitsForStoreUntil
+  }
+
+  /**
+   * The entry that this process can decrypt; undefined without a key. While no token may be requested, that of the last key:
+   * the function for the credential is not called.
+   */
+  async #open({ need, credential }: Session): Promise<EncryptedStore<SharedEntry> | undefined> {
+    const { clock, encryptionKeys, timeoutMs } = this.#options
+    if (encryptionKeys !== undefined) return this.#entryFor(encryptionKeys)
+    if (!this.#context.limits.mayRequest(need)) return this.#opened?.store
+    this.#context.beginStep(timeoutMs)
+    const secret = await credential.first(clock.monotonicMs() + timeoutMs).catch(() => '') // the attempt fails with the same error
+    return secret === '' ? this.#opened?.store : this.#entryFor([secret])
+  }
+
+  #entryFor(encryptionKeys: readonly string[]): EncryptedStore<SharedEntry> {
+    const firstKey = encryptionKeys[0] as string
+    if (this.#opened?.firstKey !== firstKey) {
+      const { beginStep, closed, emit } = this.#context
+      const store = entryOfClient(this.#store, this.#options, { encryptionKeys, emit, beginStep, closed })
+      this.#opened = { firstKey, store }
+    }
+    return this.#opened.store
+  }
+
+  /** Reads the entry: adopts its limits, and returns its token if that can be used. */
+  async #look(
+    store: EncryptedStore<SharedEntry>,
+    need: SharedNeed,
+    { isUnattended } = { isUnattended: false },
+  ): Promise<CachedToken | undefined> {
+    const { limits, secrets } = this.#context
+    let seen: CachedToken | undefined
+    this.#entry = undefined
+    const error = (): unknown => refusedElsewhere(shownUrl(this.#options.endpoint, secrets))
+    try {
+      for await (const entry of store.read({ isUnattended })) {
+        const ageMs = ageOf(entry)
+        const token = this.#tokenIn(entry, ageMs)
+        seen ??= token
+        const isFound = token !== undefined && this.#isUsable(token, need)
+        // First the token resets the cooldown; then a 429 that came after it, which the limits contain, begins another one.
+        if (isFound) limits.succeeded()
+        limits.adopt(entry.content.limits, { writtenAt: entry.readAt.monotonicMs - ageMs, error })
+        if (isFound) {
+          this.#isFailing = false
+          this.#unwritten = undefined
+          return token
+        }
+      }
+      this.#isFailing = false
+      this.#entry = { token: seen }
+    } catch {
+      this.#isFailing = true
+    }
+    return undefined
+  }
+
+  /** The remaining lifetime comes from the store's time to live, because the writer's clock may be wrong. */
+  #tokenIn({ content, readAt }: Entry<SharedEntry>, ageMs: number): CachedToken | undefined {
+    if (content.token === undefined) return undefined
+    const { value, scope, lifetimeMs, remainsMs, quotas } = content.token
+    const livedMs = lifetimeMs - remainsMs + ageMs
+    const sentAt = { monotonicMs: readAt.monotonicMs - livedMs, epochMs: readAt.epochMs - livedMs }
+    const aged = quotas.map((quota) => ({
+      ...quota,
+      resetsInMs: quota.resetsInMs && quota.resetsInMs - livedMs,
+    }))
+    return new CachedToken(
+      { value, scope, lifetimeMs, sentAt, quotas: aged },
+      this.#options,
+      this.#context.secrets,
+    )
+  }
+
+  #isUsable(cached: CachedToken, { purpose, replaces, requestedAfter }: SharedNeed): boolean {
+    const { value } = cached.token
+    if (value === replaces || this.#context.rejected.has(value)) return false
+    if (requestedAfter !== undefined && cached.sentAt.monotonicMs < requestedAfter) return false
+    const leastMs = purpose === 'background' ? cached.windowMs : 0 // otherwise it would be renewed at once
+    return cached.servableForMs(this.#options.clock) > leastMs
+  }
+
+  /**
+   * Waits until this process may request a token; resolves with undefined then. A holder that died blocks for as long as
+   * its lease, and the next holder needs time, too. After that this process requests one without the lease. A background
+   * renewal does not wait for other processes.
+   */
+  async #waitForLease(store: EncryptedStore<SharedEntry>, session: Session): Promise<Begun | undefined> {
+    const { clock, timeoutMs } = this.#options
+    const { closed, limits } = this.#context
+    const { need } = session
+    const leaseMs = Math.ceil(timeoutMs) + LEASE_BEYOND_REQUEST_MS
+    const giveUpAt = this.#now() + leaseMs + GRACE_MS
+    for (;;) {
+      try {
+        session.release = await store.lease(leaseMs)
+      } catch {
+        this.#isFailing = true
+        return undefined
+      }
+      const hasLease = session.release !== undefined
+      if (!hasLease) {
+        if (need.purpose === 'background') return { kind: 'not-now' }
+        if (this.#now() >= giveUpAt) return undefined
+        await untilAborted(clock.sleep(LOOK_EVERY_MS, closed), closed)
+      }
+      // Another process may have renewed, or been refused, while this one waited.
+      const found = await this.#look(store, need)
+      const isOver = found !== undefined || !limits.mayRequest(need)
+      if (isOver) await this.#release(session)
+      if (found !== undefined) return { kind: 'found', token: found }
+      if (isOver) return { kind: 'not-now' }
+      if (hasLease || this.#isFailing) return undefined
+    }
+  }
+
+  /** Ends an acquisition: shares its result, then releases its lease. While the store fails, nobody waits for that. */
+  async #end(session: Session, token: CachedToken | undefined): Promise<void> {
+    const isFailing = this.#isFailing
+    const ended = this.#share(session, token, { isUrgent: isFailing, isUnattended: isFailing })
+    if (!isFailing) await ended
+  }
+
+  async #share(
+    session: Session,
+    token: CachedToken | undefined,
+    options: { readonly isUrgent: boolean; readonly isUnattended: boolean },
+  ): Promise<void> {
+    const { closed, limits } = this.#context
+    const { credential, need } = session
+    const hasLimitsToShare = need.purpose === 'rejection' || limits.shared.cooldown !== undefined
+    if (token !== undefined && !closed.aborted) {
+      // After the secret was rotated, processes that have the new one look under its key.
+      const store = this.#entryFor(this.#options.encryptionKeys ?? [credential.latest as string])
+      this.#unwritten = token
+      await this.#write(store, token, options).catch(
+        () => void ofNoCall(() => this.#writeLater(store, token)),
+      )
+    } else if (hasLimitsToShare && !options.isUnattended && !closed.aborted && this.#opened) {
+      const { store } = this.#opened
+      await this.#lookBesideOthers(store, need)
+      if (this.#entry) await this.#write(store, this.#entry.token ?? this.#unwritten, options).catch(() => {})
+    }
+    await this.#release(session, options)
+  }
+
+  /**
+   * Another process may have written a token without the lease during this process' request, which failed. Then this process
+   * keeps that token in the entry that it writes, and the next call looks at once and takes it. It does not take it here, as
+   * that would end the cooldown that its failure has just begun.
+   */
+  async #lookBesideOthers(store: EncryptedStore<SharedEntry>, need: SharedNeed): Promise<void> {
+    await this.#look(store, { ...need, requestedAfter: Number.POSITIVE_INFINITY })
+    const token = this.#entry?.token
+    if (token !== undefined && this.#isUsable(token, need)) this.#lookedAt = Number.NEGATIVE_INFINITY
+  }
+
+  async #write(
+    store: EncryptedStore<SharedEntry>,
+    cached: CachedToken | undefined,
+    options: { readonly isUrgent: boolean; readonly isUnattended: boolean },
+  ): Promise<void> {
+    const { lifetimeMs = 0, quotas = [], token } = cached ?? {}
+    const create = (): { content: SharedEntry; ttlMs: number } => {
+      const remainsMs = cached?.remainsMs(this.#options.clock) ?? 0
+      const ttlMs = Math.floor(Math.max(remainsMs, MIN_ENTRY_MS))
+      const shared = token && { value: token.value, scope: token.scope, lifetimeMs, remainsMs, quotas }
+      return { content: { ttlMs, token: shared, limits: this.#context.limits.shared }, ttlMs }
+    }
+    try {
+      await store.write(create, options)
+      this.#isFailing = false
+      this.#entry = { token: cached }
+      if (this.#unwritten === cached) this.#unwritten = undefined
+    } catch (error) {
+      this.#isFailing = true
+      throw error
+    }
+  }
+
+  /** Tries the write again until it succeeds, or the entry has another token. Keeps no process alive. */
+  async #writeLater(store: EncryptedStore<SharedEntry>, token: CachedToken): Promise<void> {
+    const { clock } = this.#options
+    const { closed, rejected } = this.#context
+    const { value } = token.token
+    const requestedAfter = token.sentAt.monotonicMs
+    for (let pauseMs = FIRST_WRITE_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, MAX_WRITE_PAUSE_MS)) {
+      await clock.sleep(pauseMs, closed).catch(() => {})
+      const isWanted = this.#unwritten === token && token.remainsMs(clock) > 0 && !rejected.has(value)
+      if (!isWanted || closed.aborted) return
+      // Another process may have written a newer one, and the write that failed may have succeeded late.
+      const need: SharedNeed = { purpose: 'background', replaces: value, requestedAfter }
+      if ((await this.#look(store, need, { isUnattended: true })) !== undefined) return
+      try {
+        if (!this.#isFailing) return await this.#write(store, token, { isUrgent: false, isUnattended: true })
+      } catch {
+        // The store still fails.
+      }
+    }
+  }
+
+  /** While another operation of the store hangs, none begins: then the lease is not released, and expires. */
+  async #release({ release }: Session, { isUnattended } = { isUnattended: false }): Promise<void> {
+    await release?.({ isUnattended, isSilent: this.#isFailing }).catch(() => {})
+  }
+
+  #now(): number {
+    return this.#options.clock.monotonicMs()
+  }
+}
+
+/** How long ago (ms) an entry was written, by the store's clock. */
+export function ageOf({ content, ttlMs }: Entry<SharedEntry>): number {
+  return Math.max(0, content.ttlMs - ttlMs)
+}
+
+/** A hash for keys. */
+function hashOf(text: string): string {
+  return createHash('sha256').update(text).digest('base64url')
+}

@@ -3,8 +3,8 @@
  * send once more. A client for another library supplies an {@link AuthorizedCall}.
  */
 import { type Destinations, destinationsOf, mayKeepToken } from '../environment/destinations.ts'
-import { type AttachedProvider, attachedProviderOf } from '../events/events.ts'
 import { type AttachOptions, type ResolvedAttach, resolveAttach } from '../options/options.ts'
+import { type AttachedProvider, attachedProviderOf } from '../token/attached-provider.ts'
 import type { TokenProvider } from '../token/provider.ts'
 import type { AccessToken } from '../token/request/access-token.ts'
 import { watchBody } from './body.ts'

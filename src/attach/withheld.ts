@@ -3,9 +3,10 @@
 import { shownUrl } from '../base/redact.ts'
 import type { Destinations } from '../environment/destinations.ts'
 import { apisOf } from '../environment/environment.ts'
-import { attachedProviderOf, type TokenWithheldEvent } from '../events/events.ts'
+import type { TokenWithheldEvent } from '../events/events.ts'
 import { type CallWithoutToken, warnWithheld } from '../events/warnings.ts'
 import type { ResolvedAttach } from '../options/options.ts'
+import { attachedProviderOf } from '../token/attached-provider.ts'
 import type { TokenProvider } from '../token/provider.ts'
 
 /** Why a call goes without the token. */

@@ -1,7 +1,8 @@
 /** What `check` finds out about the store: which one it is, whether it can be written, and what it holds for this client. */
 import { statSync } from 'node:fs'
 import { shownUrl } from '../base/redact.ts'
-import type { Emit, StoreFailedEvent } from '../events/events.ts'
+import type { Emit } from '../events/emit.ts'
+import type { StoreFailedEvent } from '../events/events.ts'
 import { resolveOptions, type TokenProviderOptions } from '../options/options.ts'
 import { locateStore, prepareStore, type StoreLocation } from '../options/store-location.ts'
 import { missingDirectory } from '../store/file/directory.ts'

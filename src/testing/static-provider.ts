@@ -2,7 +2,9 @@
 
 import { ConfigurationError, ProviderClosedError } from '../base/errors.ts'
 import { checkEnvironment, type Environment } from '../environment/environment.ts'
-import { type AuthEvent, createEmit, registerProvider } from '../events/events.ts'
+import { createEmit } from '../events/emit.ts'
+import type { AuthEvent } from '../events/events.ts'
+import { registerProvider } from '../token/attached-provider.ts'
 import type { TokenProvider } from '../token/provider.ts'
 import { type AccessToken, createAccessToken } from '../token/request/access-token.ts'
 

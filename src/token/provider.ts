@@ -12,13 +12,8 @@ import { shownUrl, UsedSecrets } from '../base/redact.ts'
 import { throwIfAborted, waitFor } from '../base/waiting.ts'
 import { type Destinations, destinationsOf } from '../environment/destinations.ts'
 import type { Api, Environment } from '../environment/environment.ts'
-import {
-  type CallAnswer,
-  createEmit,
-  type RenewalSuppressedEvent,
-  registerProvider,
-  type TokenRenewedEvent,
-} from '../events/events.ts'
+import { createEmit } from '../events/emit.ts'
+import type { RenewalSuppressedEvent, TokenRenewedEvent } from '../events/events.ts'
 import { countProvider, uncountProvider, warnIfWeak } from '../events/warnings.ts'
 import {
   clientOf,
@@ -26,6 +21,7 @@ import {
   resolveOptions,
   type TokenProviderOptions,
 } from '../options/options.ts'
+import { type CallAnswer, registerProvider } from './attached-provider.ts'
 import { KnownTokens } from './known-tokens.ts'
 import type { Failure } from './limits/cooldown.ts'
 import { type Hold, type Need, RequestLimits } from './limits/request-limits.ts'

@@ -2,7 +2,6 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { runInNewContext } from 'node:vm'
 import { createAuthFetch } from 'merchant-auth'
 import { describe, expect, it, vi } from 'vitest'
-import * as original from '../../src/events/events.ts'
 import { provided, token } from '../support/provided.ts'
 import { rig, unhandledRejections } from '../token/harness.ts'
 
@@ -24,15 +23,6 @@ describe('the events of a provider', () => {
     expect(events).toHaveLength(6)
     for (const event of events) expect(Object.isFrozen(event)).toBe(true)
   })
-})
-
-it('a provider of one copy of the package is known to attachments of another copy, as loaders may make two', async () => {
-  const copy = '../../src/events/events.ts?copy'
-  const { attachedProviderOf } = (await import(copy)) as typeof import('../../src/events/events.ts')
-  expect(attachedProviderOf).not.toBe(original.attachedProviderOf)
-  const { provider } = rig()
-  expect(attachedProviderOf(provider)).toBe(original.attachedProviderOf(provider))
-  expect(attachedProviderOf(provider).isReportedTo).toBe(true)
 })
 
 describe('an onEvent listener', () => {

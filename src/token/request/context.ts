@@ -1,7 +1,7 @@
 /** What the parts of a provider share besides its options. */
 
 import type { UsedSecrets } from '../../base/redact.ts'
-import type { Emitter } from '../../events/events.ts'
+import type { Emitter } from '../../events/emit.ts'
 import type { RequestLimits } from '../limits/request-limits.ts'
 import type { RejectedTokens } from './access-token.ts'
 

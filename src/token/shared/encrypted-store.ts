@@ -1,7 +1,8 @@
 /** The entry of one client in a token store: encrypted, with a time limit for each operation. */
 import { type Clock, type Instant, readClock } from '../../base/clock.ts'
 import { untilAborted } from '../../base/waiting.ts'
-import type { Emit, StoreFailedEvent } from '../../events/events.ts'
+import type { Emit } from '../../events/emit.ts'
+import type { StoreFailedEvent } from '../../events/events.ts'
 import { queueOf } from '../../store/operation-queue.ts'
 import { storeErrorCode, type TokenStore, UNREADABLE } from '../../store/token-store.ts'
 import { EncryptionKey } from './encryption.ts'

@@ -1,0 +1,49 @@
+/** Where events are emitted: `onEvent` and the diagnostics channel. */
+import { type Channel, channel } from 'node:diagnostics_channel'
+import type { TokenStore } from '../store/token-store.ts'
+import type { AuthEvent } from './events.ts'
+import { warnStoreFailed } from './warnings.ts'
+
+const diagnostics: Channel = channel('merchant-auth')
+
+/** Emits an event. A function that creates it is called only if somebody listens. */
+export type Emit = (event: AuthEvent | (() => AuthEvent)) => void
+
+/**
+ * Emits the events of one provider. Errors of `onEvent` are ignored. A store that fails while nobody listens is a process
+ * warning.
+ */
+export function createEmit(
+  onEvent: ((event: AuthEvent) => void) | undefined,
+  environment: string | undefined,
+  store?: TokenStore,
+): Emit {
+  return (given) => {
+    if (onEvent === undefined && !diagnostics.hasSubscribers) {
+      if (store !== undefined && typeof given === 'object' && given.type === 'store-failed')
+        warnStoreFailed(store, given)
+      return
+    }
+    const created = typeof given === 'function' ? given() : given
+    const event = Object.freeze(environment === undefined ? created : { ...created, environment })
+    try {
+      const returned: unknown = onEvent?.(event)
+      // A promise of any realm, or of a library that replaces promises.
+      if (isThenable(returned)) returned.then(undefined, () => {})
+    } catch {
+      // An error in a listener must not affect the call.
+    }
+    if (diagnostics.hasSubscribers) diagnostics.publish(event)
+  }
+}
+
+/** What an attachment needs from a provider to emit events. */
+export interface Emitter {
+  readonly emit: Emit
+  /** The client secrets and tokens that no event may contain. */
+  readonly secrets: Iterable<string>
+}
+
+function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return typeof (value as { readonly then?: unknown } | null | undefined)?.then === 'function'
+}

@@ -71,6 +71,16 @@ it('gives a config that is sent again the current token, or none elsewhere', asy
   expect(other.seen[0]?.headers).not.toHaveProperty('authorization')
 })
 
+it.each<[string, () => AxiosInstance]>([
+  ['another instance with an interceptor', () => withToken()],
+  ['an instance with attachAuth', () => ground.api()],
+])('gives a config that %s sends again the current token', async (_, other) => {
+  const { config, data } = await withToken().get('/x')
+  ground.env.revoke()
+  await ground.tokens.renewToken(await ground.tokens.getToken())
+  expect((await other().request(config)).data.jti).not.toBe(data.jti)
+})
+
 it('keeps the header that the caller sets on a config that is sent again', async () => {
   const api = withToken()
   const { config } = await api.get('/x')

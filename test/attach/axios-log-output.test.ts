@@ -67,6 +67,7 @@ const EVERY_ADAPTER: [string, NonNullable<CreateAxiosDefaults['adapter']>][] = [
   ['http', 'http'],
   ['fetch', 'fetch'],
   ['a function', functionAdapter],
+  ['another axios call', (config) => axios({ ...config, adapter: 'http' })],
 ]
 
 describe.each(EVERY_ADAPTER)('with the adapter %s, no token is in', (_, adapter) => {

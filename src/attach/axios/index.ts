@@ -29,6 +29,7 @@ import {
   startWait,
   urlOf,
 } from './config.ts'
+import { removePlaced } from './interceptor.ts'
 import { hideRequest } from './log-output.ts'
 import { createRedirectGuard, redirectTargetOf, watchRedirects, withoutRedirects } from './redirects.ts'
 import type {
@@ -74,6 +75,7 @@ export function attachAuth(instance: AxiosLike, tokens: TokenProvider, attach?: 
     const adapter = config.adapter || DEFAULT_ADAPTERS
     const given = isOwnAdapter(adapter) ? adapter.given : adapter
     if (isOwnAdapter(adapter)) restoreAgents(config, adapter.config, instance.defaults) // it is sent again
+    removePlaced(config)
     hideAgents(config) // a call that is canceled before its adapter runs rejects with the config, too
     let isSent = false
     const adapt = (final: AxiosConfig): Promise<AxiosResponse> => {

@@ -5,7 +5,7 @@ import type { AttachOptions, TokenProviderOptions } from '../../options/options.
 import { createTokenProvider, type TokenProvider } from '../../token/provider.ts'
 import type { AccessToken } from '../../token/request/access-token.ts'
 import { acquire, createAttachContext } from '../authorize.ts'
-import { clearHeader, getHeader, type Header } from '../headers.ts'
+import { clearHeader, type Header } from '../headers.ts'
 import { addConfig, admitConfig, DEFAULT_ADAPTERS, startWait, urlOf } from './config.ts'
 import { createRedirectGuard, withoutRedirects } from './redirects.ts'
 import type { AxiosBeforeRedirect, AxiosConfig, AxiosRequestInterceptor } from './types.ts'
@@ -30,7 +30,7 @@ export function createAuthInterceptor(
 ): AxiosRequestInterceptor {
   const tokens = auth && 'getToken' in auth ? auth : createTokenProvider(auth)
   const context = createAttachContext(tokens, attach)
-  const { headerKey, destinations, isAuthorization } = context
+  const { destinations, isAuthorization } = context
   const guards = new RedirectGuards(destinations)
 
   const addHeader = (config: AxiosConfig, url: string, token: AccessToken): AxiosConfig => {
@@ -45,12 +45,7 @@ export function createAuthInterceptor(
   }
 
   const intercept = (config: AxiosConfig): AxiosConfig | Promise<AxiosConfig> => {
-    const placed = guards.placedBy(config.beforeRedirect)
-    if (placed !== undefined) {
-      config.beforeRedirect = placed.given
-      if (getHeader(config.headers, headerKey) === placed.header.value)
-        clearHeader(config.headers, placed.header)
-    }
+    removePlaced(config)
     const url = urlOf(config)
     if (admitConfig(config, url, context) !== 'attach') return config
     const token = tokens.currentToken()
@@ -68,7 +63,7 @@ export function createAuthInterceptor(
   return intercept as object as AxiosRequestInterceptor
 }
 
-/** What the interceptor adds to a config. */
+/** What an interceptor adds to a config. */
 interface Placed {
   readonly header: Header
   readonly api: Api
@@ -77,12 +72,22 @@ interface Placed {
 }
 
 /**
- * The redirect guards of an interceptor. axios copies a config that is sent again; its guard is what says that the
- * interceptor has seen it before.
+ * What was added to a config with this `beforeRedirect`. axios copies a config that is sent again, by whatever instance; the
+ * redirect guard is what says that an interceptor has seen it before.
  */
+const placedBy = new WeakMap<AxiosBeforeRedirect, Placed>()
+
+/** Removes what an interceptor added to a config that is sent again, but for a header that the caller has set meanwhile. */
+export function removePlaced(config: AxiosConfig): void {
+  const placed = config.beforeRedirect && placedBy.get(config.beforeRedirect)
+  if (placed === undefined) return
+  config.beforeRedirect = placed.given
+  clearHeader(config.headers, placed.header)
+}
+
+/** The redirect guards of an interceptor. */
 class RedirectGuards {
   readonly #destinations: Destinations
-  readonly #placed = new WeakMap<AxiosBeforeRedirect, Placed>()
   /** The next call often needs the same guard. */
   #last: { readonly placed: Placed; readonly guard: AxiosBeforeRedirect } | undefined
 
@@ -96,13 +101,8 @@ class RedirectGuards {
     if (last?.placed.header === header && last.placed.api === api && last.placed.given === given)
       return last.guard
     const guard = createRedirectGuard({ url: api.url, header, destinations: this.#destinations, given })
-    this.#placed.set(guard, placed)
+    placedBy.set(guard, placed)
     this.#last = { placed, guard }
     return guard
-  }
-
-  /** What was added to a config with this `beforeRedirect`. */
-  placedBy(beforeRedirect: AxiosBeforeRedirect | undefined): Placed | undefined {
-    return beforeRedirect && this.#placed.get(beforeRedirect)
   }
 }

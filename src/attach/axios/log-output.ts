@@ -3,7 +3,9 @@ import { OutgoingMessage } from 'node:http'
 import { inspect } from 'node:util'
 import { HIDDEN } from '../../base/redact.ts'
 import { isNodeStream, isObject } from '../body.ts'
-import { type Header, nameOf } from '../headers.ts'
+import { clearHeader, type Header, nameOf } from '../headers.ts'
+import { hideAgents } from './agents.ts'
+import type { AxiosConfig } from './types.ts'
 
 /** A request of Node.js or of follow-redirects, which is sent as one of Node.js, or a Request of fetch. */
 interface SentRequest {
@@ -21,7 +23,7 @@ interface SentRequest {
 
 /** The parts of a response, or of an error that an adapter rejects with. */
 interface ResponseOrError {
-  readonly config?: { readonly data?: unknown }
+  readonly config?: AxiosConfig
   readonly request?: unknown
   readonly data?: unknown
   readonly response?: unknown
@@ -31,12 +33,19 @@ interface ResponseOrError {
 /** An adapter of the caller's may wrap the error of another one. */
 const MAX_CAUSES = 5
 
-/** Hides the request of a response, or of an error, its response and its causes. */
+/**
+ * Hides the request of a response, or of an error, its response and its causes. Their config may be another one than that of
+ * the call: an adapter may have sent a copy by another instance.
+ */
 export function hideRequest(outcome: unknown, header: Header | undefined, depth = 0): void {
   if (!isObject(outcome) || depth > MAX_CAUSES) return
   const { config, request, data, response, cause } = outcome as ResponseOrError
   hideRequest(response, header, depth + 1)
   hideRequest(cause, header, depth + 1)
+  if (header !== undefined && isObject(config)) {
+    clearHeader(config.headers, header)
+    hideAgents(config)
+  }
   if (!isObject(request)) return
   hide(outcome, ['request'])
   if (request !== data) Object.assign(request, SUMMARY)

@@ -1,4 +1,3 @@
-// mocked-axios.test.js
 jest.mock('axios', () => {
   const interceptors = { request: { use: jest.fn(), eject: jest.fn() }, response: { use: jest.fn() } }
   const api = { get: jest.fn(async () => ({ status: 200, data: { id: 'order-1' } })), interceptors }

@@ -113,7 +113,7 @@ export interface WaitingCall {
 }
 
 /** What a call sends: a token, and its body. */
-export interface Acquired {
+export interface Attempt {
   readonly token: AccessToken
   /** The body of the call; in place of a stream that failed while the call waited, one that fails in the same way. */
   readonly body: unknown
@@ -130,7 +130,7 @@ export interface AuthorizedCall<Outcome, Result> extends WaitingCall, CallTarget
   /** Whether the same bytes can be sent a second time. Otherwise the caller gets a 401 at once. */
   readonly repeatable: boolean
   /** Sends the call with the token. */
-  send(acquired: Acquired): Promise<Outcome>
+  send(attempt: Attempt): Promise<Outcome>
   /** The status of the response; undefined if there is none. */
   statusOf(outcome: Outcome): number | undefined
   /** What a 401 says about the token. */
@@ -159,11 +159,11 @@ export function authorize<Outcome, Result>(
 ): Promise<Result> {
   const token = context.tokens.currentToken()
   if (token !== undefined) return sendWith({ token, body: call.body }, call, context)
-  return acquire(call, context.tokens).then((acquired) => sendWith(acquired, call, context))
+  return waitForToken(call, context.tokens).then((attempt) => sendWith(attempt, call, context))
 }
 
 function sendWith<Outcome, Result>(
-  acquired: Acquired,
+  attempt: Attempt,
   call: AuthorizedCall<Outcome, Result>,
   context: AttachContext,
 ): Promise<Result> {
@@ -171,9 +171,9 @@ function sendWith<Outcome, Result>(
   const onOutcome = (outcome: Outcome): Result | Promise<Result> => {
     sender.end()
     const status = call.statusOf(outcome)
-    const isRejection = reportAnswer(context, call, { token: acquired.token, status })
+    const isRejection = reportAnswer(context, call, { token: attempt.token, status })
     return isRejection && mayRenew(call, call.rejectionOf(outcome), context)
-      ? sendAgain(acquired, outcome, call, context)
+      ? sendAgain(attempt, outcome, call, context)
       : call.settle(outcome)
   }
   const onError = (error: unknown): never => {
@@ -182,7 +182,7 @@ function sendWith<Outcome, Result>(
   }
   sender.start()
   try {
-    return call.send(acquired).then(onOutcome, onError)
+    return call.send(attempt).then(onOutcome, onError)
   } catch (error) {
     return onError(error)
   }
@@ -212,7 +212,7 @@ export function reportAnswer(
 }
 
 async function sendAgain<Outcome, Result>(
-  { token: rejected, body }: Acquired,
+  { token: rejected, body }: Attempt,
   outcome: Outcome,
   call: AuthorizedCall<Outcome, Result>,
   context: AttachContext,
@@ -236,7 +236,7 @@ async function sendAgain<Outcome, Result>(
 }
 
 /** Waits for a token. */
-export async function acquire(call: WaitingCall, tokens: TokenProvider): Promise<Acquired> {
+export async function waitForToken(call: WaitingCall, tokens: TokenProvider): Promise<Attempt> {
   const bodyToSend = watchBody(call.body)
   const { signal, end } = call.startWait()
   try {

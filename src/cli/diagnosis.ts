@@ -9,7 +9,7 @@ import { spentForMs } from '../base/quota.ts'
 import { printable } from '../base/redact.ts'
 import type { TokenProviderOptions } from '../options/options.ts'
 import { BROKEN_OFF, networkFailureOf } from '../token/request/network-failure.ts'
-import { type RejectionReason, rejectionOf } from '../token/request/refusal.ts'
+import { type RefusalReason, refusalOf } from '../token/request/refusal.ts'
 import { TOO_SHORT } from '../token/request/token-errors.ts'
 import { EXIT, oneOf } from './command.ts'
 import type { Connection } from './connection.ts'
@@ -94,10 +94,10 @@ function adviceForRejection(
   { status = 0, error, answer }: TokenRequestError,
   options: Partial<TokenProviderOptions> = {},
 ): string {
-  const { reason, isExplained } = rejectionOf(status, { error, detail: answer?.detail })
+  const { reason, isExplained } = refusalOf(status, { error, detail: answer?.detail })
   const form = options.bodyFormat === 'form' ? '' : FORM
   const fields = options.tokenParameters === undefined ? '' : FIELDS
-  const advice: Readonly<Record<RejectionReason, string>> = {
+  const advice: Readonly<Record<RefusalReason, string>> = {
     client: options.clientAssertion === undefined ? CLIENT : ASSERTION,
     audience: AUDIENCE,
     grant: GRANT,

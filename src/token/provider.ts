@@ -32,7 +32,7 @@ import { ExpiredTokenError, lostRequest } from './request/token-errors.ts'
 import { TokenRequest } from './request/token-request.ts'
 import { Runs } from './runs.ts'
 import { FIRST_OPERATION_MS } from './shared/encrypted-store.ts'
-import { type Begun, type SharedNeed, SharedToken } from './shared/shared-token.ts'
+import { type Permission, type SharedNeed, SharedToken } from './shared/shared-token.ts'
 
 /** The call whose token an API rejected. @inline */
 export interface RenewOptions {
@@ -143,10 +143,10 @@ const MAX_ROUNDS = 3
  * How an acquisition ended, if it did not fail: with a token; because the store fails and may be back soon, or another process
  * has the lease (background renewals wait for neither); or because a limit forbids a request.
  */
-type Outcome = 'acquired' | Exclude<Begun['kind'], 'found' | 'request'>
+type Outcome = 'acquired' | Exclude<Permission['kind'], 'found' | 'request'>
 
 /** A need for a token, and when (monotonic ms) its first caller began to wait. */
-interface Acquisition extends SharedNeed {
+interface WaitingNeed extends SharedNeed {
   readonly since: number
 }
 
@@ -328,7 +328,7 @@ class ClientCredentialsProvider implements TokenProvider {
     if (isReported && !isAboutToken) return { reason: 'accepted' }
     // A limit that forbids a renewal may be over for another process, whose token is in the store.
     if (this.#sharedToken?.isLookDue) return undefined
-    return this.#limits.holdOn({ purpose: 'rejection', api: api?.url })
+    return this.#limits.holdOn({ purpose: 'rejected', api: api?.url })
   }
 
   /** An attachment reports how an API answered a call. */
@@ -407,7 +407,7 @@ class ClientCredentialsProvider implements TokenProvider {
     const { token, api } = call
     if (this.#servableOtherThan(token) !== undefined) return
     if (this.#servable() === undefined) return await this.#acquireForCaller(since) // it has expired in the meantime
-    const need: Need = { purpose: 'rejection', api: api?.url }
+    const need: Need = { purpose: 'rejected', api: api?.url }
     if (this.#limits.mayRequest(need)) this.#context.rejected.add(token)
     // The store may still have an older one, such as after a write that failed.
     const requestedAfter = this.#tokens.current?.sentAt.monotonicMs
@@ -467,18 +467,18 @@ class ClientCredentialsProvider implements TokenProvider {
   }
 
   /** Acquires a token and caches it, or says why no token may be requested. Call only in a run. */
-  async #acquire(acquisition: Acquisition): Promise<Outcome> {
+  async #acquire(need: WaitingNeed): Promise<Outcome> {
     this.#assertOpen()
-    const { purpose, api, since } = acquisition
+    const { purpose, api, since } = need
     const credential = new ClientCredential(this.#options, this.#context)
-    const begun = await this.#begin(acquisition, credential)
-    if (begun.kind === 'found') {
-      this.#limits.quotasReported(begun.token.quotas)
-      if (purpose === 'rejection') this.#limits.renewalsOf(api).renewed(this.#now(), { isRequested: false })
-      this.#accept(begun.token, 'store', since)
+    const permission = await this.#permit(need, credential)
+    if (permission.kind === 'found') {
+      this.#limits.quotasReported(permission.token.quotas)
+      if (purpose === 'rejected') this.#limits.renewalsOf(api).renewed(this.#now(), { isRequested: false })
+      this.#accept(permission.token, 'store', since)
       return 'acquired'
     }
-    if (begun.kind !== 'request') return begun.kind
+    if (permission.kind !== 'request') return permission.kind
     const requestedAt = this.#now()
     this.#requests += 1
     const number = this.#requests
@@ -490,13 +490,13 @@ class ClientCredentialsProvider implements TokenProvider {
         credential,
         purpose,
         // A renewal leaves what a failed attempt reports as reserved for callers without a token.
-        mayRetry: () => this.#servable() === undefined || this.#limits.mayRequest(acquisition),
+        mayRetry: () => this.#servable() === undefined || this.#limits.mayRequest(need),
       })
       requested = await request.send()
       this.#requestOf.set(requested, number)
       this.#limits.succeeded()
       // Before it is shared: other processes have to know that this API is in doubt.
-      if (purpose === 'rejection') this.#limits.renewalsOf(api).renewed(requestedAt, { isRequested: true })
+      if (purpose === 'rejected') this.#limits.renewalsOf(api).renewed(requestedAt, { isRequested: true })
       this.#accept(requested, 'endpoint', since)
       return 'acquired'
     } catch (error) {
@@ -505,16 +505,16 @@ class ClientCredentialsProvider implements TokenProvider {
         if (purpose === 'background') this.#limits.pauseBackground(this.#servableForMs())
         throw error
       }
-      throw this.#errorFor(this.#limits.failed(error, acquisition, this.#servableForMs()))
+      throw this.#errorFor(this.#limits.failed(error, need, this.#servableForMs()))
     } finally {
-      await begun.end(requested)
+      await permission.finish(requested)
     }
   }
 
   /** Whether to use a token of the store, to request one, or neither. */
-  async #begin(need: SharedNeed, credential: ClientCredential): Promise<Begun> {
-    if (this.#sharedToken !== undefined) return await this.#sharedToken.begin(need, credential)
-    return this.#limits.mayRequest(need) ? { kind: 'request', end: async () => {} } : { kind: 'not-now' }
+  async #permit(need: SharedNeed, credential: ClientCredential): Promise<Permission> {
+    if (this.#sharedToken !== undefined) return await this.#sharedToken.permit(need, credential)
+    return this.#limits.mayRequest(need) ? { kind: 'request', finish: async () => {} } : { kind: 'not-now' }
   }
 
   #accept(cached: CachedToken, source: 'endpoint' | 'store', since: number): void {

@@ -13,18 +13,18 @@ const AFTER_FREEZE_MS = 100
 /** Rejects a wait for a run that was lost. */
 const LOST = Symbol('lost')
 
-/** Runs in order. Those after a lost one would wait forever: then a new line takes its place. */
-class Line {
+/** Runs in order. Those after a lost one would wait forever: then a new queue takes its place. */
+class RunQueue {
   /** When (monotonic ms) the present step of the run whose turn it is must have ended; infinite if there is no run. */
   stepEndsAt = Number.POSITIVE_INFINITY
   /** When (monotonic ms) its run was first found to have outlived its step. */
   lateSince: number | undefined
-  /** Whether another line has taken its place. */
+  /** Whether another queue has taken its place. */
   isReplaced = false
   readonly #keys = new Set<string>()
   /** How many runs are under way, or wait for their turn. */
   #unfinished = 0
-  readonly #turn = new Mutex()
+  readonly #mutex = new Mutex()
   readonly #firstStepEndsAt: () => number
 
   /** `firstStepEndsAt`: when (monotonic ms) the first step of a run that begins now must have ended. */
@@ -37,9 +37,9 @@ class Line {
       this.#keys.add(key)
       this.#unfinished += 1
       try {
-        await this.#turn.runExclusive(async () => {
+        await this.#mutex.runExclusive(async () => {
           try {
-            if (this.isReplaced) throw LOST // the run before was only late, and this one runs in another line
+            if (this.isReplaced) throw LOST // the run before was only late, and this one runs in another queue
             await run()
           } finally {
             this.#unfinished -= 1
@@ -77,7 +77,7 @@ export class Runs {
   readonly #firstStepMs: number
   readonly #closed: AbortSignal
   readonly #lost: () => Error
-  #line: Line
+  #queue: RunQueue
   /** The waits that began in this tick. */
   readonly #waits = new Map<string, Promise<void>>()
 
@@ -86,82 +86,82 @@ export class Runs {
     this.#firstStepMs = firstStepMs
     this.#closed = closed
     this.#lost = lost
-    this.#line = this.#newLine()
+    this.#queue = this.#newQueue()
   }
 
   /** Whether a run is under way, or waits for its turn: the one with this key, or any. */
   has(key?: string): boolean {
-    return this.#line.has(key) && !this.#hasBeenLate()
+    return this.#queue.has(key) && !this.#hasBeenLate()
   }
 
   /** The run whose turn it is begins a step that ends within `ms`. */
   beginStep(ms: number): void {
-    this.#line.stepEndsAt = this.#clock.monotonicMs() + ms
-    this.#line.lateSince = undefined
+    this.#queue.stepEndsAt = this.#clock.monotonicMs() + ms
+    this.#queue.lateSince = undefined
   }
 
   /** Settles as the run with this key does: the one that is under way, or else a new one, after all earlier runs. */
   async join(key: string, run: () => Promise<void>, signal?: AbortSignal): Promise<void> {
     if (this.#isLost()) {
-      const line = this.#line
+      const queue = this.#queue
       const pause = this.#clock.sleep(AFTER_FREEZE_MS, this.#closed)
       await waitFor(untilAborted(pause, this.#closed), signal)
-      this.#replaceIfLost(line)
+      this.#replaceIfLost(queue)
     }
     for (let isSecond = false; ; isSecond = true) {
-      const line = this.#line
+      const queue = this.#queue
       try {
-        if (!line.has()) this.beginStep(this.#firstStepMs)
+        if (!queue.has()) this.beginStep(this.#firstStepMs)
         return await waitFor(this.#wait(key, run), signal)
       } catch (error) {
         const isOwn = error instanceof MerchantAuthError || isFrameworkError(error)
         if (signal?.aborted || isOwn) throw error
         if (isSecond) throw error === LOST ? this.#lost() : error
         // In newer runtimes, the promise of a lost run rejects with an error of the runtime.
-        if (error === LOST) this.#replaceIfLost(line)
-        else if (this.#line === line) this.#replace()
+        if (error === LOST) this.#replaceIfLost(queue)
+        else if (this.#queue === queue) this.#replace()
       }
     }
   }
 
   /** Resolves when no run is under way any more, or it is lost. */
   async settled(): Promise<void> {
-    const line = this.#line
+    const queue = this.#queue
     await this.#untilLost(
-      line.join('settled', async () => {}),
-      line,
+      queue.join('settled', async () => {}),
+      queue,
     ).catch(() => {})
   }
 
   /** Starts a run that nobody waits for, and that keeps no process alive. */
   start(key: string, run: () => Promise<void>): void {
-    this.#replaceIfLost(this.#line)
-    if (!this.#line.has()) this.beginStep(this.#firstStepMs)
-    this.#line.join(key, run).catch(() => {}) // its failure is an event
+    this.#replaceIfLost(this.#queue)
+    if (!this.#queue.has()) this.beginStep(this.#firstStepMs)
+    this.#queue.join(key, run).catch(() => {}) // its failure is an event
   }
 
   /** All calls of one tick share a wait. Those of different requests do not: on Workers, its timer is lost with the request. */
   #wait(key: string, run: () => Promise<void>): Promise<void> {
     const begun = this.#waits.get(key)
     if (begun !== undefined) return begun
-    const line = this.#line
-    const wait = untilAborted(this.#untilLost(line.join(key, run), line), this.#closed)
+    const queue = this.#queue
+    const wait = untilAborted(this.#untilLost(queue.join(key, run), queue), this.#closed)
     this.#waits.set(key, wait)
     Promise.resolve().then(() => this.#waits.delete(key)) // fake timers replace queueMicrotask
     return wait
   }
 
-  #newLine(): Line {
-    return new Line(() => this.#clock.monotonicMs() + this.#firstStepMs)
+  #newQueue(): RunQueue {
+    return new RunQueue(() => this.#clock.monotonicMs() + this.#firstStepMs)
   }
 
   /** Settles with the run; rejects with {@link LOST} when the run whose turn it is has outlived its step. */
-  async #untilLost(joined: Promise<void>, line: Line): Promise<void> {
+  async #untilLost(joined: Promise<void>, queue: RunQueue): Promise<void> {
     const settled = new AbortController()
     const watch = async (): Promise<void> => {
       for (let dueAt = Number.POSITIVE_INFINITY; ; ) {
         const now = this.#clock.monotonicMs()
-        const leftMs = line.stepEndsAt + LOST_AFTER_MS - now
+        const leftMs = queue.stepEndsAt + LOST_AFTER_MS - now
         const stoodStill = now - dueAt >= AFTER_FREEZE_MS // then the run's own timers come first
         if (leftMs <= 0 && !stoodStill) throw LOST
         const betweenRuns = leftMs === Number.POSITIVE_INFINITY
@@ -178,23 +178,23 @@ export class Runs {
   }
 
   #isLost(): boolean {
-    return this.#clock.monotonicMs() >= this.#line.stepEndsAt + LOST_AFTER_MS
+    return this.#clock.monotonicMs() >= this.#queue.stepEndsAt + LOST_AFTER_MS
   }
 
   /** Whether it was found lost before, long enough ago for a run that was only frozen to go on. */
   #hasBeenLate(): boolean {
     if (!this.#isLost()) return false
     const now = this.#clock.monotonicMs()
-    this.#line.lateSince ??= now
-    return now >= this.#line.lateSince + AFTER_FREEZE_MS
+    this.#queue.lateSince ??= now
+    return now >= this.#queue.lateSince + AFTER_FREEZE_MS
   }
 
-  #replaceIfLost(line: Line): void {
-    if (this.#line === line && this.#isLost()) this.#replace()
+  #replaceIfLost(queue: RunQueue): void {
+    if (this.#queue === queue && this.#isLost()) this.#replace()
   }
 
   #replace(): void {
-    this.#line.isReplaced = true
-    this.#line = this.#newLine()
+    this.#queue.isReplaced = true
+    this.#queue = this.#newQueue()
   }
 }

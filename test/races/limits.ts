@@ -4,7 +4,7 @@
  */
 
 /** Who needs a token: a caller without one, a call whose token an API rejected, or nobody yet. */
-export type Purpose = 'caller' | 'rejection' | 'background'
+export type Purpose = 'caller' | 'rejected' | 'background'
 
 const SECOND_MS = 1_000
 const MINUTE_MS = 60 * SECOND_MS
@@ -38,7 +38,7 @@ export class Pauses {
   /** When (monotonic ms) the pause for a purpose ends at the earliest, and at the latest. */
   readonly #ends: Record<Purpose, { least: number; most: number }> = {
     caller: { least: Number.NEGATIVE_INFINITY, most: Number.NEGATIVE_INFINITY },
-    rejection: { least: Number.NEGATIVE_INFINITY, most: Number.NEGATIVE_INFINITY },
+    rejected: { least: Number.NEGATIVE_INFINITY, most: Number.NEGATIVE_INFINITY },
     background: { least: Number.NEGATIVE_INFINITY, most: Number.NEGATIVE_INFINITY },
   }
   /** Failures other than 429 since the last success: those that certainly, and those that possibly count. */
@@ -80,7 +80,7 @@ export class Pauses {
       mostMs: holdsOthers || background === 'maybe' ? cooldown.mostMs : obeyedMs,
     }
     this.#begin('caller', at, forOthers)
-    this.#begin('rejection', at, forOthers)
+    this.#begin('rejected', at, forOthers)
 
     const cooldownForBackgroundMs = isRefusal || background !== 'yes' ? cooldown.leastMs : 0
     const leastMs = {

@@ -337,7 +337,7 @@ export class Referee {
   mustRenew(value: string, api: string): boolean {
     if (this.#closed || value !== this.#current?.value || !this.certainlyServable()) return false
     const now = this.#clock.monotonicMs()
-    const isHeldBack = this.#fleet.referees.some(({ pauses }) => now < pauses.latest('rejection'))
+    const isHeldBack = this.#fleet.referees.some(({ pauses }) => now < pauses.latest('rejected'))
     const must = this.#fleet.referees.every((referee) => referee.#boundsOf(api).mustRenew(now))
     const hasOther = this.#isServable(this.#newer) || this.#mayHaveBefore(api)
     return must && !isHeldBack && !this.#quotas.isReserved(now) && !hasOther
@@ -352,7 +352,7 @@ export class Referee {
   get landmarks(): number[] {
     const now = this.#clock.monotonicMs()
     const remainsMs = this.#current?.certainlyRemainsMs(this.#clock) ?? Number.NaN
-    const purposes: Purpose[] = ['caller', 'rejection', 'background']
+    const purposes: Purpose[] = ['caller', 'rejected', 'background']
     const pauses = purposes.flatMap((purpose) => {
       const [least, most] = [this.#pauses.earliest(purpose), this.#pauses.latest(purpose)]
       return [least - 1, least, most]
@@ -423,7 +423,7 @@ export class Referee {
     const purposes: Purpose[] = []
     if (!certain) purposes.push('caller')
     if (inWindow) purposes.push('background')
-    if (current !== undefined && open.length > 0) purposes.push('rejection')
+    if (current !== undefined && open.length > 0) purposes.push('rejected')
 
     if (purposes.length === 0 && aboutToken.length === 0)
       this.problem('need', `${apis.join() || 'no API'} rejected calls with the current token`)

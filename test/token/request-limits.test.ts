@@ -61,7 +61,7 @@ describe('a token may be requested in so many seconds', () => {
   const all = (seconds: number): Record<Purpose, number> => ({
     caller: seconds,
     forced: seconds,
-    rejection: seconds,
+    rejected: seconds,
     background: seconds,
   })
 
@@ -116,33 +116,33 @@ describe('a token may be requested in so many seconds', () => {
     [
       'a quota with 2 of 10 left',
       () => limits.quotasReported(hourly(2, 600)),
-      { caller: 0, forced: 0, rejection: 600, background: 600 },
+      { caller: 0, forced: 0, rejected: 600, background: 600 },
     ],
     [
       'a renewal after a rejection failed four times',
-      () => fails('rejection', failure(503), failure(503), failure(503), failure(503)),
-      { caller: 5, forced: 5, rejection: 8, background: 5 },
+      () => fails('rejected', failure(503), failure(503), failure(503), failure(503)),
+      { caller: 5, forced: 5, rejected: 8, background: 5 },
     ],
-    ['a renewal after a rejection failed with a 429', () => fails('rejection', failure(429)), all(10)],
+    ['a renewal after a rejection failed with a 429', () => fails('rejected', failure(429)), all(10)],
     [
       'a background renewal failed with a 503',
       () => fails('background', failure(503)),
-      { caller: 0, forced: 0, rejection: 0, background: 100 },
+      { caller: 0, forced: 0, rejected: 0, background: 100 },
     ],
     [
       'with a 503 and Retry-After: 300',
       () => fails('background', failure(503, { retryAfterS: 300 })),
-      { caller: 60, forced: 60, rejection: 60, background: 300 },
+      { caller: 60, forced: 60, rejected: 60, background: 300 },
     ],
     [
       'with a 400',
       () => fails('background', failure(400)),
-      { caller: 0, forced: 0, rejection: 0, background: 100 },
+      { caller: 0, forced: 0, rejected: 0, background: 100 },
     ],
     [
       'with a 429',
       () => fails('background', failure(429)),
-      { caller: 10, forced: 10, rejection: 10, background: 100 },
+      { caller: 10, forced: 10, rejected: 10, background: 100 },
     ],
     [
       'with a 429 and a spent quota',
@@ -165,7 +165,7 @@ describe('a token may be requested in so many seconds', () => {
     expect({
       caller: waitS('caller'),
       forced: waitS('forced'),
-      rejection: waitS('rejection'),
+      rejected: waitS('rejected'),
       background: waitS('background'),
     }).toEqual(expected)
   })
@@ -179,8 +179,8 @@ describe('a token may be requested in so many seconds', () => {
   })
 
   it('and the first reason is given: a cooldown, a quota, how often the API caused a renewal', () => {
-    const reason = () => limits.holdOn({ purpose: 'rejection', api: MERCHANT })?.reason
-    fails('rejection', failure(503), failure(503))
+    const reason = () => limits.holdOn({ purpose: 'rejected', api: MERCHANT })?.reason
+    fails('rejected', failure(503), failure(503))
     limits.quotasReported(hourly(2, 600))
     expect(reason()).toBe('cooldown')
     limits.succeeded()
@@ -279,20 +279,20 @@ describe('a reserved quota', () => {
 
   it('is reserved until the next response if it never said when it is full again', () => {
     limits.quotasReported(hourly(1))
-    expect(limits.mayRequest({ purpose: 'rejection' })).toBe(false)
+    expect(limits.mayRequest({ purpose: 'rejected' })).toBe(false)
     limits.quotasReported([perDay])
-    expect(limits.mayRequest({ purpose: 'rejection' })).toBe(true)
+    expect(limits.mayRequest({ purpose: 'rejected' })).toBe(true)
   })
 
   it('remains reserved while responses report other quotas', () => {
     limits.quotasReported(hourly(1, 600))
     limits.quotasReported([perDay])
-    expect(waitS('rejection')).toBe(600)
+    expect(waitS('rejected')).toBe(600)
   })
 
   it('holds back until the last one is full again', () => {
     limits.quotasReported([...hourly(1, 600), { ...perDay, remaining: 10, resetsInMs: 900_000 }])
-    expect(waitS('rejection')).toBe(900)
+    expect(waitS('rejected')).toBe(900)
   })
 })
 
@@ -321,7 +321,7 @@ describe('the gap between renewals for an API', () => {
   it('doubles from 1 s with each renewal that did not help', () => {
     const gaps = [1, 2, 3, 4, 5, 6, 7].map(() => {
       renews()
-      const gap = waitS('rejection')
+      const gap = waitS('rejected')
       pass(gap)
       return gap
     })
@@ -336,7 +336,7 @@ describe('the gap between renewals for an API', () => {
         rejects() // the bad calls go on: no minute without a 401
       }
       renews()
-      return waitS('rejection')
+      return waitS('rejected')
     })
     expect(gaps).toEqual([1, 1, 1])
   })
@@ -344,7 +344,7 @@ describe('the gap between renewals for an API', () => {
   it('doubles from 1 s to 30 min with each renewal that failed', () => {
     const gaps = Array.from({ length: 13 }, () => {
       limits.renewalsOf(MERCHANT).failed(now)
-      const gap = waitS('rejection')
+      const gap = waitS('rejected')
       pass(gap)
       return gap
     })
@@ -354,7 +354,7 @@ describe('the gap between renewals for an API', () => {
   it('begins with the request of the renewal', () => {
     pass(10)
     limits.renewalsOf(MERCHANT).renewed(now - 400, { isRequested: true })
-    expect(waitS('rejection')).toBe(0.6)
+    expect(waitS('rejected')).toBe(0.6)
   })
 
   it('ends with a renewal that helped', () => {
@@ -362,9 +362,9 @@ describe('the gap between renewals for an API', () => {
     pass(1)
     renews()
     helps()
-    expect(waitS('rejection')).toBe(0)
+    expect(waitS('rejected')).toBe(0)
     renews()
-    expect(waitS('rejection')).toBe(1)
+    expect(waitS('rejected')).toBe(1)
   })
 
   it.each([
@@ -376,7 +376,7 @@ describe('the gap between renewals for an API', () => {
     renews() // the gap is 2 s
     now += quietMs
     renews()
-    expect(waitS('rejection')).toBe(gap)
+    expect(waitS('rejected')).toBe(gap)
   })
 
   it('goes on while 401s continue, even if none of them causes a renewal', () => {
@@ -386,20 +386,20 @@ describe('the gap between renewals for an API', () => {
       rejects()
     }
     renews()
-    expect(waitS('rejection')).toBe(2)
+    expect(waitS('rejected')).toBe(2)
   })
 
   it('is that of each API by itself, and of an unknown one', () => {
     renews()
     expect(
-      [MERCHANT, IN_STORE, undefined].map((api) => limits.mayRequest({ purpose: 'rejection', api })),
+      [MERCHANT, IN_STORE, undefined].map((api) => limits.mayRequest({ purpose: 'rejected', api })),
     ).toEqual([false, true, true])
   })
 })
 
 describe('the bucket of renewals for an API', () => {
   const renewsAndHelps = (): void => {
-    expect(waitS('rejection')).toBe(0)
+    expect(waitS('rejected')).toBe(0)
     renews()
     helps() // ends the gap
   }
@@ -410,7 +410,7 @@ describe('the bucket of renewals for an API', () => {
       pass(2 * MINUTE)
     }
     const waits = [1, 2, 3].map(() => {
-      const wait = waitS('rejection')
+      const wait = waitS('rejected')
       pass(wait)
       renewsAndHelps()
       return wait / MINUTE
@@ -422,7 +422,7 @@ describe('the bucket of renewals for an API', () => {
     renewsAndHelps()
     pass(100 * HOUR)
     for (let nth = 0; nth < 8; nth += 1) renewsAndHelps()
-    expect(waitS('rejection')).toBe(40 * MINUTE)
+    expect(waitS('rejected')).toBe(40 * MINUTE)
   })
 
   it('loses none to a renewal that failed or that found the token of another process', () => {
@@ -432,7 +432,7 @@ describe('the bucket of renewals for an API', () => {
     }
     helps() // ends the gap
     for (let nth = 0; nth < 8; nth += 1) renewsAndHelps()
-    expect(waitS('rejection')).toBe(40 * MINUTE)
+    expect(waitS('rejected')).toBe(40 * MINUTE)
   })
 })
 
@@ -521,7 +521,7 @@ describe('a 401 may be about the token', () => {
   it('if it is the second after a renewal that found the token of another process', () => {
     limits.renewalsOf(MERCHANT).renewed(now, { isRequested: false })
     expect(count()).toBe(2)
-    expect(waitS('rejection')).toBe(0)
+    expect(waitS('rejected')).toBe(0)
   })
 
   it('with the same n after a renewal that found the token of another process', () => {
@@ -655,7 +655,7 @@ describe('the cooldown of another process', () => {
   })
 
   it('is shared with others although this process had a failure of its own', () => {
-    fails('rejection', own)
+    fails('rejected', own)
     adoptFrom(5, pausesFor(30))
     expect(limits.shared.cooldown).toEqual({ gapMs: 0, endsInMs: 25_000 })
   })
@@ -675,13 +675,13 @@ describe('the renewals of another process', () => {
 
   it('limit this one, too: count, gap and bucket', () => {
     adoptFrom(1, times(3, renews))
-    expect(waitS('rejection')).toBe(3) // of 4
+    expect(waitS('rejected')).toBe(3) // of 4
     expect(count()).toBe(8)
     pass(HOUR)
     helps()
     adoptFrom(0, times(8, renews))
     helps()
-    expect(waitS('rejection')).toBe(40 * MINUTE)
+    expect(waitS('rejected')).toBe(40 * MINUTE)
   })
 
   it('are known by their age', () => {
@@ -693,22 +693,22 @@ describe('the renewals of another process', () => {
     const failsTwice = times(2, () => limits.renewalsOf(MERCHANT).failed(now))
     adoptFrom(0.5, failsTwice)
     rejects()
-    expect(waitS('rejection')).toBe(1.5) // of 2
+    expect(waitS('rejected')).toBe(1.5) // of 2
     expect(count()).toBe(1)
   })
 
   it('limit it for each API by itself', () => {
     adoptFrom(0, renews)
-    expect([waitS('rejection'), waitS('rejection', IN_STORE)]).toEqual([1, 0])
+    expect([waitS('rejected'), waitS('rejected', IN_STORE)]).toEqual([1, 0])
   })
 
   it('do not loosen its own limits', () => {
     times(3, renews)() // n is 8, the gap 4 s
     adoptFrom(0, renews)
-    expect(waitS('rejection')).toBe(4)
+    expect(waitS('rejected')).toBe(4)
     expect(count()).toBe(8)
     renews()
-    expect(waitS('rejection')).toBe(8)
+    expect(waitS('rejected')).toBe(8)
   })
 
   it.each([
@@ -722,7 +722,7 @@ describe('the renewals of another process', () => {
       rejects()
       adopt(shared, 1 + quietS)
       renews()
-      expect(waitS('rejection')).toBe(gapS)
+      expect(waitS('rejected')).toBe(gapS)
     },
   )
 
@@ -731,7 +731,7 @@ describe('the renewals of another process', () => {
     helps()
     pass(1)
     adopt(shared, 1)
-    expect(waitS('rejection')).toBe(0)
+    expect(waitS('rejected')).toBe(0)
     expect([count(), count()]).toEqual([1, 1])
   })
 
@@ -740,7 +740,7 @@ describe('the renewals of another process', () => {
     helps()
     pass(1)
     adoptFrom(0, renews)
-    expect(waitS('rejection')).toBe(1)
+    expect(waitS('rejected')).toBe(1)
     expect(count()).toBe(2)
   })
 
@@ -751,7 +751,7 @@ describe('the renewals of another process', () => {
       renews()
       helps()
     })
-    expect([waitS('rejection'), count()]).toEqual([1, 2])
+    expect([waitS('rejected'), count()]).toEqual([1, 2])
   })
 
   it.each([
@@ -761,7 +761,7 @@ describe('the renewals of another process', () => {
     adoptFrom(0, renews)
     now += quietMs
     renews()
-    expect(waitS('rejection')).toBe(gap)
+    expect(waitS('rejected')).toBe(gap)
   })
 })
 

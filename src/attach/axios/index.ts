@@ -8,8 +8,8 @@ import { refuseOldNode } from '../../base/node-version.ts'
 import type { AttachOptions } from '../../options/options.ts'
 import type { TokenProvider } from '../../token/provider.ts'
 import {
-  type Acquired,
   type AttachContext,
+  type Attempt,
   type AuthorizedCall,
   authorize,
   createAttachContext,
@@ -209,7 +209,7 @@ class AxiosCall implements AuthorizedCall<Outcome, AxiosResponse> {
   }
 
   /** Sends the config. The token is on it only until the adapter settles. */
-  async send({ token, body }: Acquired): Promise<Outcome> {
+  async send({ token, body }: Attempt): Promise<Outcome> {
     const config = this.#config
     const { destinations, isAuthorization } = this.#context
     const { beforeRedirect: given, env, fetchOptions } = config

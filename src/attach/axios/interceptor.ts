@@ -4,7 +4,7 @@ import type { Api } from '../../environment/environment.ts'
 import type { AttachOptions, TokenProviderOptions } from '../../options/options.ts'
 import { createTokenProvider, type TokenProvider } from '../../token/provider.ts'
 import type { AccessToken } from '../../token/request/access-token.ts'
-import { acquire, createAttachContext } from '../authorize.ts'
+import { createAttachContext, waitForToken } from '../authorize.ts'
 import { clearHeader, type Header } from '../headers.ts'
 import { addConfig, admitConfig, DEFAULT_ADAPTERS, startWait, urlOf } from './config.ts'
 import { createRedirectGuard, withoutRedirects } from './redirects.ts'
@@ -55,9 +55,9 @@ export function createAuthInterceptor(
       startWait: () => startWait(config, config.adapter || DEFAULT_ADAPTERS),
       onError: (error: unknown) => addConfig(error, config),
     }
-    return acquire(call, tokens).then((acquired) => {
-      config.data = acquired.body
-      return addHeader(config, url, acquired.token)
+    return waitForToken(call, tokens).then((attempt) => {
+      config.data = attempt.body
+      return addHeader(config, url, attempt.token)
     })
   }
   return intercept as object as AxiosRequestInterceptor

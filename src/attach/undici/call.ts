@@ -4,14 +4,14 @@ import { Readable } from 'node:stream'
 import { startTimer } from '../../base/clock.ts'
 import type { AccessToken } from '../../token/request/access-token.ts'
 import {
-  type Acquired,
   type AttachContext,
-  acquire,
+  type Attempt,
   mayRenew,
   type Rejection,
   renew,
   reportAnswer,
   type Wait,
+  waitForToken,
 } from '../authorize.ts'
 import { canSendAgain, isNodeStream } from '../body.ts'
 import { isHeaderList, withHeader } from '../headers.ts'
@@ -99,11 +99,11 @@ export class UndiciCall implements DispatchHandler, Controller {
   start(): boolean {
     const token = this.#context.tokens.currentToken()
     if (token !== undefined) return this.#send({ token, body: this.body })
-    this.#acquire().catch((error: unknown) => this.#fail(error))
+    this.#waitForToken().catch((error: unknown) => this.#fail(error))
     return true
   }
 
-  #send({ token, body }: Acquired): boolean {
+  #send({ token, body }: Attempt): boolean {
     this.#token = token
     this.#target = undefined
     this.#flow = undefined
@@ -121,13 +121,13 @@ export class UndiciCall implements DispatchHandler, Controller {
     }
   }
 
-  async #acquire(): Promise<void> {
+  async #waitForToken(): Promise<void> {
     this.#headers = isHeaderList(this.#headers) ? [...this.#headers] : { ...this.#headers }
     this.#options = { ...this.#options }
     this.#guarded(() => this.#handler.onRequestStart(this, null)) // from now on the caller can abort
     if (this.#isDone) return
-    const acquired = await acquire(this, this.#context.tokens)
-    if (!this.#isDone) this.#send(acquired)
+    const attempt = await waitForToken(this, this.#context.tokens)
+    if (!this.#isDone) this.#send(attempt)
   }
 
   async #renew(rejected: AccessToken, held: HeldResponse, mayWait: boolean): Promise<void> {

@@ -7,9 +7,9 @@ import { Renewals, type SharedRenewals } from './renewals.ts'
 
 /**
  * Why a token is requested: a `caller` waits who has no token that may be used, a caller asks for another one (`forced`), an
- * API returned 401 for one that may be used (`rejection`), or the cached one is in its refresh window (`background`).
+ * API returned 401 for one that may be used (`rejected`), or the cached one is in its refresh window (`background`).
  */
-export type Purpose = 'caller' | 'forced' | 'rejection' | 'background'
+export type Purpose = 'caller' | 'forced' | 'rejected' | 'background'
 
 /** What needs a token. */
 export interface Need {
@@ -53,7 +53,7 @@ export class RequestLimits {
    * cooldown, and so do those who ask for another one: a leaked token cannot wait until a quota is full again. A reserve of
    * a quota is kept from renewals, which nobody asked for.
    *
-   * | limit | caller | forced | rejection | background |
+   * | limit | caller | forced | rejected | background |
    * |---|---|---|---|---|
    * | the cooldown after a failure | yes | yes | yes | yes |
    * | a quota that is nearly spent | | | yes | yes |
@@ -63,9 +63,9 @@ export class RequestLimits {
   holdOn({ purpose, api }: Need): Hold | undefined {
     const now = this.#now
     const holds: Hold[] = [{ reason: 'cooldown', until: this.#cooldown.endsAt }]
-    const isByItself = purpose === 'rejection' || purpose === 'background'
+    const isByItself = purpose === 'rejected' || purpose === 'background'
     if (isByItself) holds.push({ reason: 'quota', until: this.#quotas.reservedUntil })
-    if (purpose === 'rejection') holds.push({ reason: 'limited', until: this.renewalsOf(api).nextAt })
+    if (purpose === 'rejected') holds.push({ reason: 'limited', until: this.renewalsOf(api).nextAt })
     if (purpose === 'background') holds.push({ reason: 'limited', until: this.#backgroundAt })
     const [first, ...others] = holds.filter(({ until }) => now < until)
     return (
@@ -115,7 +115,7 @@ export class RequestLimits {
 
   /** Records that an acquisition failed. `servableForMs`: how long the current token may still be used. */
   failed(error: unknown, { purpose, api }: Need, servableForMs: number): Failure {
-    if (purpose === 'rejection') this.renewalsOf(api).failed(this.#now)
+    if (purpose === 'rejected') this.renewalsOf(api).failed(this.#now)
     if (purpose === 'background') this.pauseBackground(servableForMs, retryAfterMsOf(error))
     return this.#cooldown.begin(error, this.#now, { isBackground: purpose === 'background' })
   }

@@ -16,7 +16,7 @@ import type { OAuthError } from './token-response.ts'
  * - `server`: the endpoint itself fails
  * - `other`: the response does not show it
  */
-export type RejectionReason =
+export type RefusalReason =
   | 'client'
   | 'audience'
   | 'grant'
@@ -28,8 +28,8 @@ export type RejectionReason =
   | 'other'
 
 /** Why a token request was rejected, as far as its response shows. */
-export interface Rejection {
-  readonly reason: RejectionReason
+export interface Refusal {
+  readonly reason: RefusalReason
   /** Whether the response contains an OAuth error that says so. Otherwise the reason is the usual one for its status. */
   readonly isExplained: boolean
 }
@@ -38,7 +38,7 @@ export interface Rejection {
  * The errors of RFC 6749 §5.2 and RFC 8707 §2, those that Auth0 uses instead, and those of RFC 6749 §4.1.2.1 that some token
  * endpoints return with status 400 while they are in trouble.
  */
-const BY_ERROR: Readonly<Record<string, RejectionReason>> = {
+const BY_ERROR: Readonly<Record<string, RefusalReason>> = {
   invalid_client: 'client',
   access_denied: 'audience',
   invalid_target: 'audience',
@@ -50,7 +50,7 @@ const BY_ERROR: Readonly<Record<string, RejectionReason>> = {
 }
 
 /** The reason for a status and an OAuth error. */
-export function rejectionOf(status: number, { error, detail }: OAuthError): Rejection {
+export function refusalOf(status: number, { error, detail }: OAuthError): Refusal {
   const oauthError = error?.toLowerCase() ?? ''
   // Auth0 returns it for a wrong secret.
   if (status === 401 && oauthError === 'access_denied') return { reason: 'client', isExplained: true }
@@ -64,7 +64,7 @@ function withoutStatus(detail = ''): string {
   return detail.replace(/^(?:\d{3} )?bad request\.?$/i, '')
 }
 
-function reasonOfStatus(status: number, words: string): RejectionReason {
+function reasonOfStatus(status: number, words: string): RefusalReason {
   if (status === 401) return 'client'
   if (status === 403) return 'audience'
   if (status === 404 || status === 405) return 'no-endpoint'
@@ -86,7 +86,7 @@ export function adviceFor(
 ): string {
   const form =
     bodyFormat === 'json' ? " A server that takes a form instead of JSON needs bodyFormat: 'form'." : ''
-  const advice: Readonly<Record<RejectionReason, string>> = {
+  const advice: Readonly<Record<RefusalReason, string>> = {
     client: `Check authUrl, clientId and ${credential.option}.`,
     audience: 'Check that this client may ask for this audience.',
     grant: 'Ask the service to allow this client the client credentials grant.',
@@ -97,5 +97,5 @@ export function adviceFor(
     server: 'The token endpoint is in trouble: try again later.',
     other: CHECK,
   }
-  return advice[rejectionOf(status, oauth).reason]
+  return advice[refusalOf(status, oauth).reason]
 }

@@ -18,7 +18,7 @@ import { CachedToken } from './access-token.ts'
 import type { ClientCredential } from './client-credential.ts'
 import type { ProviderContext } from './context.ts'
 import { BROKEN_OFF, networkFailureOf } from './network-failure.ts'
-import { adviceFor, rejectionOf } from './refusal.ts'
+import { adviceFor, refusalOf } from './refusal.ts'
 import { ExpiredTokenError } from './token-errors.ts'
 import {
   isRedirect,
@@ -146,7 +146,7 @@ export class TokenRequest {
   /** A different credential than the rejected one, once: a secret may have been rotated since it was read. */
   async #anotherCredential(error: unknown, rejected: string): Promise<string | undefined> {
     const { credential: asked, purpose } = this.#context
-    if (!asked.mayChange || this.#askedForAnother || !isRejectedClient(error)) return
+    if (!asked.mayChange || this.#askedForAnother || !isRefusedClient(error)) return
     // Each assertion is another one, and so says nothing about a rotation: in the background the next attempt will do.
     if (purpose === 'background' && this.#options.credential.option === 'clientAssertion') return
     this.#askedForAnother = true
@@ -189,9 +189,9 @@ export class TokenRequest {
     this.#quotas = quotasIn(response, secrets)
     limits.quotasReported(this.#quotas)
     if (isRedirect(response)) throw this.#redirectFailure(response)
-    if (!response.ok) throw this.#rejected(response, await this.#oauthError(response, signal))
+    if (!response.ok) throw this.#refused(response, await this.#oauthError(response, signal))
     const read = await readTokenResponse(response, sentAt, secrets)
-    if (read.kind === 'error') throw this.#rejected(response, read.oauth)
+    if (read.kind === 'error') throw this.#refused(response, read.oauth)
     if (read.kind === 'invalid') throw this.#badResponse(read.issues)
     const cached = new CachedToken({ ...read.token, quotas: this.#quotas }, this.#options, secrets)
     if (cached.servableForMs(this.#options.clock) > 0) return cached
@@ -280,7 +280,7 @@ export class TokenRequest {
   }
 
   /** The response has an error status, or an error with a success status. */
-  #rejected(response: Response, { detail, ...oauth }: OAuthError): TokenRequestError {
+  #refused(response: Response, { detail, ...oauth }: OAuthError): TokenRequestError {
     const { status } = response
     const retryAfterMs = readRetryAfter(response, this.#options.clock.epochMs())
     const words = [oauth.error, oauth.errorDescription, detail]
@@ -294,7 +294,7 @@ export class TokenRequest {
         adviceFor(status, { ...oauth, detail }, this.#options),
       {
         code: 'ERR_TOKEN_STATUS',
-        retryable: status === 429 || status >= 500 || rejectionOf(status, oauth).reason === 'server',
+        retryable: status === 429 || status >= 500 || refusalOf(status, oauth).reason === 'server',
         status,
         ...oauth,
         retryAfterMs,
@@ -345,7 +345,7 @@ function isResponse(response: Partial<Response> | null | undefined): boolean {
 }
 
 /** Whether the token endpoint rejected the client, perhaps because the secret was rotated since it was read. */
-function isRejectedClient(error: unknown): boolean {
+function isRefusedClient(error: unknown): boolean {
   return (
     error instanceof TokenRequestError &&
     (error.status === 401 || error.error === 'invalid_client' || error.error === 'access_denied')

@@ -60,16 +60,16 @@ export interface SharedNeed extends Need {
  * What an acquisition may do: use the token that was `found`, or `request` one. Otherwise the store fails and may be
  * back soon (`store-failed`), or a limit forbids a request, or another process has the lease (`not-now`).
  */
-export type Begun =
+export type Permission =
   | { readonly kind: 'found'; readonly token: CachedToken }
-  | { readonly kind: 'request'; readonly end: EndRequest }
+  | { readonly kind: 'request'; readonly finish: FinishRequest }
   | { readonly kind: 'store-failed' | 'not-now' }
 
 /**
  * Shares the token, or else the limits after a failure, with other processes, and releases the lease. Resolves when that is
  * done; while the store fails, at once.
  */
-export type EndRequest = (token: CachedToken | undefined) => Promise<void>
+export type FinishRequest = (token: CachedToken | undefined) => Promise<void>
 
 /** An entry of the options' client in a store: that of its token, by default. */
 export function entryOfClient(
@@ -86,7 +86,7 @@ export function entryOfClient(
 }
 
 /** What one acquisition has found out and holds. */
-interface Session {
+interface Claim {
   readonly need: SharedNeed
   readonly credential: ClientCredential
   release?: Release | undefined
@@ -119,24 +119,24 @@ export class SharedToken {
   }
 
   /** Looks for the token, and waits for the right to request one. */
-  async begin(need: SharedNeed, credential: ClientCredential): Promise<Begun> {
+  async permit(need: SharedNeed, credential: ClientCredential): Promise<Permission> {
     const { limits } = this.#context
-    const session: Session = { need, credential }
+    const claim: Claim = { need, credential }
     // Nobody waits for the background, so it finds out whether the store is back.
     const mayLook = !this.#isFailing || this.isLookDue || need.purpose === 'background'
-    const store = mayLook ? await this.#open(session) : undefined
+    const store = mayLook ? await this.#open(claim) : undefined
     if (store !== undefined) {
       this.#lookedAt = this.#now()
       const found = await this.#look(store, need)
       if (found !== undefined) return { kind: 'found', token: found }
       const mayWait = store.hasLeases && !this.#isFailing && limits.mayRequest(need)
-      const other = mayWait ? await this.#waitForLease(store, session) : undefined
+      const other = mayWait ? await this.#waitForLease(store, claim) : undefined
       if (other !== undefined) return other
     }
     const mayRequest = limits.mayRequest(need)
     if (mayRequest && !this.#isWaitingForStore(need))
-      return { kind: 'request', end: (token) => this.#end(session, token) }
-    await this.#release(session)
+      return { kind: 'request', finish: (token) => this.#finish(claim, token) }
+    await this.#release(claim)
     return { kind: mayRequest ? 'store-failed' : 'not-now' }
   }
 
@@ -148,7 +148,7 @@ export class SharedToken {
    * The entry that this process can decrypt; undefined without a key. While no token may be requested, that of the last key:
    * the function for the credential is not called.
    */
-  async #open({ need, credential }: Session): Promise<EncryptedStore<SharedEntry> | undefined> {
+  async #open({ need, credential }: Claim): Promise<EncryptedStore<SharedEntry> | undefined> {
     const { clock, encryptionKeys, timeoutMs } = this.#options
     if (encryptionKeys !== undefined) return this.#entryFor(encryptionKeys)
     if (!this.#context.limits.mayRequest(need)) return this.#opened?.store
@@ -230,20 +230,20 @@ export class SharedToken {
    * its lease, and the next holder needs time, too. After that this process requests one without the lease. A background
    * renewal does not wait for other processes.
    */
-  async #waitForLease(store: EncryptedStore<SharedEntry>, session: Session): Promise<Begun | undefined> {
+  async #waitForLease(store: EncryptedStore<SharedEntry>, claim: Claim): Promise<Permission | undefined> {
     const { clock, timeoutMs } = this.#options
     const { closed, limits } = this.#context
-    const { need } = session
+    const { need } = claim
     const leaseMs = Math.ceil(timeoutMs) + LEASE_BEYOND_REQUEST_MS
     const giveUpAt = this.#now() + leaseMs + GRACE_MS
     for (;;) {
       try {
-        session.release = await store.lease(leaseMs)
+        claim.release = await store.lease(leaseMs)
       } catch {
         this.#isFailing = true
         return undefined
       }
-      const hasLease = session.release !== undefined
+      const hasLease = claim.release !== undefined
       if (!hasLease) {
         if (need.purpose === 'background') return { kind: 'not-now' }
         if (this.#now() >= giveUpAt) return undefined
@@ -252,7 +252,7 @@ export class SharedToken {
       // Another process may have renewed, or been refused, while this one waited.
       const found = await this.#look(store, need)
       const isOver = found !== undefined || !limits.mayRequest(need)
-      if (isOver) await this.#release(session)
+      if (isOver) await this.#release(claim)
       if (found !== undefined) return { kind: 'found', token: found }
       if (isOver) return { kind: 'not-now' }
       if (hasLease || this.#isFailing) return undefined
@@ -260,20 +260,20 @@ export class SharedToken {
   }
 
   /** Ends an acquisition: shares its result, then releases its lease. While the store fails, nobody waits for that. */
-  async #end(session: Session, token: CachedToken | undefined): Promise<void> {
+  async #finish(claim: Claim, token: CachedToken | undefined): Promise<void> {
     const isFailing = this.#isFailing
-    const ended = this.#share(session, token, { isUrgent: isFailing, isUnattended: isFailing })
+    const ended = this.#share(claim, token, { isUrgent: isFailing, isUnattended: isFailing })
     if (!isFailing) await ended
   }
 
   async #share(
-    session: Session,
+    claim: Claim,
     token: CachedToken | undefined,
     options: { readonly isUrgent: boolean; readonly isUnattended: boolean },
   ): Promise<void> {
     const { closed, limits } = this.#context
-    const { credential, need } = session
-    const hasLimitsToShare = need.purpose === 'rejection' || limits.shared.cooldown !== undefined
+    const { credential, need } = claim
+    const hasLimitsToShare = need.purpose === 'rejected' || limits.shared.cooldown !== undefined
     if (token !== undefined && !closed.aborted) {
       // After the secret was rotated, processes that have the new one look under its key.
       const store = this.#entryFor(this.#options.encryptionKeys ?? [credential.latest as string])
@@ -286,7 +286,7 @@ export class SharedToken {
       await this.#lookBesideOthers(store, need)
       if (this.#entry) await this.#write(store, this.#entry.token ?? this.#unwritten, options).catch(() => {})
     }
-    await this.#release(session, options)
+    await this.#release(claim, options)
   }
 
   /**
@@ -345,7 +345,7 @@ export class SharedToken {
   }
 
   /** While another operation of the store hangs, none begins: then the lease is not released, and expires. */
-  async #release({ release }: Session, { isUnattended } = { isUnattended: false }): Promise<void> {
+  async #release({ release }: Claim, { isUnattended } = { isUnattended: false }): Promise<void> {
     await release?.({ isUnattended, isSilent: this.#isFailing }).catch(() => {})
   }
 

@@ -122,10 +122,11 @@ function laterIn(answer: TokenRequestError['answer']): string {
 const ONE_DAY_MS = 86_400_000
 
 const CLIENT =
-  'The client ID or the client secret is wrong. Check that both belong to this environment (production and test have ' +
-  'their own), that the secret is the latest one, and that it has no stray quote or space.'
+  'The token endpoint rejects the client ID or the client secret. Check that both belong to this environment (production ' +
+  'and test have their own), that the secret is the latest one, and that it has no stray quote or space. If they are ' +
+  'correct, it may expect them as a form (--body-format form), or by HTTP Basic (docs/another-token-endpoint.md).'
 const ASSERTION =
-  'The client ID or the assertion is wrong. Check that the service knows its public key, that iss and sub are the ' +
+  'The token endpoint rejects the client ID or the assertion. Check that the service knows its public key, that iss and sub are the ' +
   'client ID, that aud is what the token endpoint expects, and that it has not expired or been used before. Also compare ' +
   "this machine's clock: an iat in the future is rejected, so set it some seconds back (docs/assertions.md)."
 const AUDIENCE =

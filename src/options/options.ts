@@ -23,7 +23,10 @@ import type { TokenStore } from '../store/token-store.ts'
 
 /** What an assertion is for. */
 export interface AssertionEndpoint {
-  /** The URL of the token endpoint: the assertion's audience. */
+  /**
+   * `{authUrl}/oauth/token`: the assertion's audience, unless the option `fetch` calls another address, or the service asks for
+   * its issuer.
+   */
   readonly url: string
   /** The client id: the assertion's issuer and subject. */
   readonly clientId: string

@@ -62,7 +62,7 @@ describe('a failed token request', () => {
     expect((await check(at)).last?.advice).toContain('cannot use the option fetch of a program')
   })
 
-  const CLIENT = 'The client ID or the client secret is wrong'
+  const CLIENT = 'The token endpoint rejects the client ID or the client secret'
   const AUDIENCE = 'may not request a token for this audience'
   const BETWEEN = 'it may come from an API (check MERCHANT_AUTH_URL), or from something in between'
   const FORMAT = '--body-format form'

@@ -54,13 +54,21 @@ describe('what fails each time is not retried, and its advice is in the message:
   it.each<[what: string, answer: Answer, says: RegExp]>([
     [
       'an AbortSignal of jsdom',
-      failing([undefined], 'Expected signal ("AbortSignal {}") to be an instance of AbortSignal.'),
+      failing(
+        [undefined],
+        'RequestInit: Expected signal ("AbortSignal {}") to be an instance of AbortSignal.',
+      ),
       /was not sent .*jsdom.* environment "node"/,
     ],
     [
       'a fetch of happy-dom',
       failing([undefined], 'Cross-Origin Request Blocked: The Same Origin Policy disallows reading'),
       /was not sent .*happy-dom.* environment "node"/,
+    ],
+    [
+      'the fetch that jsdom lacks',
+      () => Promise.reject(new TypeError('fetch is not a function')),
+      /was not sent .*jsdom.* environment "node"/,
     ],
     [
       'a port that fetch refuses',

@@ -353,6 +353,9 @@ const oauth = (error?: string, error_description?: string) => ({ error, error_de
 describe('the error message for a status', () => {
   const CHECK = 'Check authUrl, clientId and audience.'
   const TROUBLE = 'The token endpoint is in trouble: try again later.'
+  const CLIENT =
+    'Check authUrl, clientId and clientSecret, and how the endpoint expects them ' +
+    '(merchant-auth/docs/troubleshooting.md#the-token-endpoint-rejects-the-client).'
   const AUDIENCE = 'Check that this client may ask for this audience.'
   const GRANT = 'Ask the service to allow this client the client credentials grant.'
   it.each([
@@ -365,9 +368,9 @@ describe('the error message for a status', () => {
     [400, oauth('invalid_scope'), '400 (invalid_scope)', CHECK],
     [404, '<html>', '404', CHECK],
     [499, '', '499', CHECK],
-    [401, '', '401', 'Check authUrl, clientId and clientSecret.'],
-    [401, oauth('access_denied'), '401 (access_denied)', 'Check authUrl, clientId and clientSecret.'],
-    [400, oauth('invalid_client'), '400 (invalid_client)', 'Check authUrl, clientId and clientSecret.'],
+    [401, '', '401', CLIENT],
+    [401, oauth('access_denied'), '401 (access_denied)', CLIENT],
+    [400, oauth('invalid_client'), '400 (invalid_client)', CLIENT],
     [403, '', '403', AUDIENCE],
     [400, oauth('access_denied'), '400 (access_denied)', AUDIENCE],
     [400, oauth('invalid_target'), '400 (invalid_target)', AUDIENCE],

@@ -123,10 +123,11 @@ const KINDS: readonly Kind[] = [
     isLasting: true,
   },
   {
-    pattern: /^Expected signal .*AbortSignal|^Cross-Origin Request Blocked/,
+    pattern: /\bExpected signal .*AbortSignal|^Cross-Origin Request Blocked|^fetch is not a function$/,
     step: 'program',
     advice:
-      'The test environment (jsdom, happy-dom) replaces fetch or AbortSignal. Run the test in the environment "node": ' +
+      'The test environment (jsdom, happy-dom) lacks or replaces fetch or AbortSignal. Run the test in the environment ' +
+      '"node": ' +
       `${inManual('test-environments')}.`,
     isLasting: true,
   },

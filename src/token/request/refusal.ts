@@ -76,6 +76,7 @@ function reasonOfStatus(status: number, words: string): RefusalReason {
 
 /** What to do about a 429. */
 export const TOO_MANY: string = `Too many token requests: try again later (${inManual('429-from-the-token-endpoint')}).`
+const CLIENT_REFUSED = inManual('the-token-endpoint-rejects-the-client')
 const CHECK = 'Check authUrl, clientId and audience.'
 
 /** What to do about a rejection, in terms of the options. */
@@ -87,7 +88,7 @@ export function adviceFor(
   const form =
     bodyFormat === 'json' ? " A server that takes a form instead of JSON needs bodyFormat: 'form'." : ''
   const advice: Readonly<Record<RefusalReason, string>> = {
-    client: `Check authUrl, clientId and ${credential.option}.`,
+    client: `Check authUrl, clientId and ${credential.option}, and how the endpoint expects them (${CLIENT_REFUSED}).`,
     audience: 'Check that this client may ask for this audience.',
     grant: 'Ask the service to allow this client the client credentials grant.',
     'grant-type': CHECK + form,

@@ -1,98 +1,13 @@
 /**
- * The policy that all clients share: which calls get the token; then acquire it, send, decide on the response, renew, and
- * send once more. A client for another library supplies an {@link AuthorizedCall}.
+ * The policy that all clients share for a call that gets the token: acquire it, send, decide on the response, renew, and send
+ * once more. A client for another library supplies an {@link AuthorizedCall}.
  */
-import { type Destinations, destinationsOf, mayKeepToken } from '../environment/destinations.ts'
-import { type AttachOptions, type ResolvedAttach, resolveAttach } from '../options/options.ts'
-import { type AttachedProvider, attachedProviderOf } from '../token/attached-provider.ts'
+import { mayKeepToken } from '../environment/destinations.ts'
 import type { TokenProvider } from '../token/provider.ts'
 import type { AccessToken } from '../token/request/access-token.ts'
 import { watchBody } from './body.ts'
-import type { Header } from './headers.ts'
+import type { AttachContext } from './context.ts'
 import type { HeldBody } from './held-body.ts'
-import { Sender } from './sender.ts'
-import { WithheldCalls, type WithheldReason } from './withheld.ts'
-
-/** One attachment of a provider's token to one client. */
-export interface AttachContext extends ResolvedAttach {
-  readonly tokens: TokenProvider
-  readonly destinations: Destinations
-  /** Whether the header is `Authorization`, which clients remove themselves on cross-origin redirects. */
-  readonly isAuthorization: boolean
-  /** The header that carries this token. */
-  headerFor(token: AccessToken): Header
-  /** What it is sending. */
-  readonly sender: Sender
-  /** The calls that go without the token. */
-  readonly withheld: WithheldCalls
-  /** Gets what the attachment reports. */
-  readonly provider: AttachedProvider
-}
-
-/** Checks the options of an attachment; `takes` says which further options are allowed. */
-export function createAttachContext(
-  tokens: TokenProvider,
-  options: AttachOptions | undefined,
-  takes?: { readonly fetch: boolean },
-): AttachContext {
-  const attach = resolveAttach(tokens, options, takes)
-  const destinations = destinationsOf(tokens.environment)
-  const { header: name, headerKey: key, prefix } = attach
-  // One string for all calls: clients check and hash each character of a new one.
-  let last: { readonly token: string; readonly header: Header } | undefined
-  const sender = new Sender(tokens)
-  return {
-    ...attach,
-    tokens,
-    destinations,
-    isAuthorization: key === 'authorization',
-    withheld: new WithheldCalls(tokens, destinations, attach),
-    provider: attachedProviderOf(tokens),
-    headerFor: ({ value }) => {
-      if (last?.token !== value) {
-        last = { token: value, header: { name, key, value: prefix + value } }
-        sender.changed(last.header.value)
-      }
-      return last.header
-    },
-    sender,
-  }
-}
-
-/**
- * Whether a call gets the token, or why not. `foreign`: it is not meant to. The provider's own token request would wait for
- * itself, a call of another service has credentials of its own, and another attachment has given the call its token.
- */
-export type Decision = 'attach' | 'foreign' | WithheldReason
-
-/**
- * Decides on a call, by its URL and what the caller set; notes it, and emits `token-withheld` where it goes without the
- * token.
- */
-export function admit(
-  context: AttachContext,
-  url: string,
-  own: { readonly header: unknown; readonly credentials?: boolean },
-): Decision {
-  const { destinations, isAuthorization, withheld } = context
-  const { api, isTokenEndpoint, hasUserInfo } = destinations(url)
-  if (isTokenEndpoint) return 'foreign'
-  const hasHeader = own.header !== undefined
-  const hasCredentials = isAuthorization && (own.credentials === true || hasUserInfo)
-  if (api !== undefined && !hasHeader && !hasCredentials) {
-    withheld.tokenNeeded()
-    return 'attach'
-  }
-  if (api === undefined) {
-    const isForeign = hasHeader || hasCredentials
-    withheld.sent('destination', url, { isForeign })
-    return isForeign ? 'foreign' : 'destination'
-  }
-  if (context.sender.isSentByOther(own.header)) return 'foreign'
-  const reason = hasHeader ? 'own-header' : 'own-credentials'
-  withheld.sent(reason, url)
-  return reason
-}
 
 /** A wait for a token. */
 export interface Wait {

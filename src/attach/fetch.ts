@@ -1,15 +1,10 @@
 /** The token on fetch. */
 import type { AttachOptions, FetchLike } from '../options/options.ts'
 import type { TokenProvider } from '../token/provider.ts'
-import {
-  type AttachContext,
-  type AuthorizedCall,
-  admit,
-  authorize,
-  createAttachContext,
-  type Rejection,
-} from './authorize.ts'
+import { admit, isWithheld } from './admit.ts'
+import { type AuthorizedCall, authorize, type Rejection } from './authorize.ts'
 import { canSendAgain, isNodeStream, isObject, isWebStream } from './body.ts'
+import { type AttachContext, createAttachContext } from './context.ts'
 import { findHeader, withHeader } from './headers.ts'
 import { type HeldBody, holdCopy, holdUnread, isTooLarge } from './held-body.ts'
 
@@ -73,9 +68,10 @@ function fetchWithToken(context: AttachContext, wrapped: FetchLike, args: FetchA
   const initHeaders = init?.headers && copyOf(init.headers)
   const header = findHeader(initHeaders ?? request?.headers ?? {}, context.headerKey)
   const decision = admit(context, url, { header })
+  context.withheld.decided(decision, url)
   if (decision !== 'attach') {
     const sent = Promise.resolve(wrapped(...args))
-    if (decision === 'foreign') return sent
+    if (!isWithheld(decision)) return sent
     return sent.then((response) => {
       context.withheld.answered(decision, url, statusOf(response))
       return response

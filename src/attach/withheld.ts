@@ -1,22 +1,17 @@
 /** The calls of an attachment that go without the token: their events, and one warning for what looks like a mistake. */
 
 import { shownUrl } from '../base/redact.ts'
+import { parseUrl } from '../base/urls.ts'
 import type { Destinations } from '../environment/destinations.ts'
-import { apisOf } from '../environment/environment.ts'
-import type { TokenWithheldEvent } from '../events/events.ts'
+import { apisOf, TOKEN_PATH } from '../environment/environment.ts'
 import { type CallWithoutToken, warnWithheld } from '../events/warnings.ts'
 import type { ResolvedAttach } from '../options/options.ts'
 import { attachedProviderOf } from '../token/attached-provider.ts'
 import type { TokenProvider } from '../token/provider.ts'
-
-/** Why a call goes without the token. */
-export type WithheldReason = TokenWithheldEvent['reason']
+import { type Decision, isWithheld, type WithheldReason } from './admit.ts'
 
 /** So many calls with a header of their own, where no call needs the token, are a mistake. */
 const MOST_OWN_HEADERS = 10
-
-/** The URL of a token request, such as that of a provider for another environment through one global fetch. */
-const TOKEN_REQUEST = /^[^?#]*\/oauth\/token(?:$|[?#])/
 
 export class WithheldCalls {
   readonly #tokens: TokenProvider
@@ -31,26 +26,29 @@ export class WithheldCalls {
     this.#attach = attach
   }
 
-  /** A call gets the token: a header of its own on another one may be meant. */
-  tokenNeeded(): void {
-    this.#ownHeaders = Number.POSITIVE_INFINITY
-  }
-
-  /** A call is sent without the token; `isForeign`: it has credentials of its own for another service. */
-  sent(reason: WithheldReason, url: string, { isForeign }: { readonly isForeign?: boolean } = {}): void {
-    const { emit, secrets } = attachedProviderOf(this.#tokens)
-    emit(() => ({ type: 'token-withheld', reason, url: shownUrl(url, secrets) }))
-    if (reason === 'own-header') {
+  /** Notes what was decided on a call, and emits an event where it goes without the token. */
+  decided(decision: Decision, url: string): void {
+    if (decision === 'attach') this.#ownHeaders = Number.POSITIVE_INFINITY // one of its own may be meant on another call
+    if (decision === 'other-service') this.#emit('destination', url)
+    if (!isWithheld(decision)) return
+    this.#emit(decision, url)
+    if (decision === 'own-header') {
       this.#ownHeaders += 1
-      if (this.#ownHeaders === MOST_OWN_HEADERS) this.#warn(reason, url, { calls: MOST_OWN_HEADERS })
+      if (this.#ownHeaders === MOST_OWN_HEADERS) this.#warn(decision, url, { calls: MOST_OWN_HEADERS })
     }
-    if (!isForeign && this.#destinations(url).isOnApiOrigin) this.#warn(reason, url, {})
+    if (this.#destinations(url).isOnApiOrigin) this.#warn(decision, url, {})
   }
 
   /** A response to a call that was sent without the token arrived. */
   answered(reason: WithheldReason, url: string, status: number | undefined): void {
     if (!(this.#attach.renewOnStatus as readonly unknown[]).includes(status)) return
-    if (!TOKEN_REQUEST.test(url)) this.#warn(reason, url, { status })
+    // The token request of a provider for another environment may pass through the same global fetch.
+    if (!parseUrl(url)?.pathname.endsWith(TOKEN_PATH)) this.#warn(reason, url, { status })
+  }
+
+  #emit(reason: WithheldReason, url: string): void {
+    const { emit, secrets } = attachedProviderOf(this.#tokens)
+    emit(() => ({ type: 'token-withheld', reason, url: shownUrl(url, secrets) }))
   }
 
   #warn(reason: WithheldReason, url: string, seen: Pick<CallWithoutToken, 'calls' | 'status'>): void {

@@ -68,9 +68,14 @@ export function isReserved({ limit = 0, remaining }: Quota): boolean {
   return remaining <= limit / 5
 }
 
-/** Delay (ms) until all of these spent quotas are full again; 0 if there are none. */
+/** Whether nothing is left of a quota. */
+export function isSpent({ remaining }: Quota): boolean {
+  return remaining === 0
+}
+
+/** Delay (ms) until all spent quotas are full again; 0 if there are none. */
 export function spentForMs(quotas: readonly Quota[] = []): number {
-  return Math.max(0, ...quotas.map(({ resetsInMs = 0 }) => resetsInMs))
+  return Math.max(0, ...quotas.filter(isSpent).map(({ resetsInMs = 0 }) => resetsInMs))
 }
 
 /** Quotas without secrets in their names. */

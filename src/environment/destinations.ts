@@ -1,7 +1,7 @@
 /** Which URLs may get the token: decided on the URL that is sent, after parsing has resolved dot segments and backslashes. */
 
 import { parseUrl } from '../base/urls.ts'
-import { type Api, apisOf, type Environment, tokenEndpoint } from './environment.ts'
+import { type Api, apisOf, type Environment, TOKEN_PATH, tokenEndpoint } from './environment.ts'
 
 /** How a URL relates to an environment. */
 export interface Destination {
@@ -70,7 +70,7 @@ export function mayKeepToken(url: string, target: string, destinations: Destinat
 /** The common case, without parsing: a URL that starts with exactly a known base URL. */
 function plainMatch(bases: readonly Base[], url: string): Destination | undefined {
   const base = bases.find((base) => url.startsWith(base.url))
-  if (base === undefined || url.includes('/oauth/token')) return undefined
+  if (base === undefined || url.includes(TOKEN_PATH)) return undefined
   PLAIN_REST.lastIndex = base.url.length
   return PLAIN_REST.test(url) ? base.destination : undefined
 }

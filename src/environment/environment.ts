@@ -65,13 +65,17 @@ function entriesOf(apiUrls: Environment['apiUrls']): readonly Entry[] {
   )
 }
 
+/** The path of a token endpoint below its `authUrl`. */
+export const TOKEN_PATH = '/oauth/token'
+
 /** The token endpoint of an environment. */
 export function tokenEndpoint({ authUrl }: Pick<Environment, 'authUrl'>): string {
-  return `${withoutTokenPath(canonicalUrl(authUrl))}/oauth/token`
+  return withoutTokenPath(canonicalUrl(authUrl)) + TOKEN_PATH
 }
 
 function withoutTokenPath(authUrl: string): string {
-  return authUrl.replace(/\/oauth\/token\/?$/, '')
+  const url = authUrl.replace(/\/$/, '')
+  return url.endsWith(TOKEN_PATH) ? url.slice(0, -TOKEN_PATH.length) : authUrl
 }
 
 /** Scheme, host, port and path of a base URL, without a trailing slash. */

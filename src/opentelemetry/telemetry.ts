@@ -12,9 +12,9 @@ import {
   type TracerProvider,
 } from '@opentelemetry/api'
 import { readClock, systemClock } from '../base/clock.ts'
+import { ElapsedTime } from '../base/elapsed-time.ts'
 import { VERSION } from '../base/version.ts'
 import type { AuthEvent, TokenRequestFailedEvent } from '../events/events.ts'
-import { Lifetime } from '../token/request/access-token.ts'
 
 /** The instrumentation scope of all metrics and spans, with the semantic conventions that their names follow. */
 const SCOPE = ['merchant-auth', VERSION, { schemaUrl: 'https://opentelemetry.io/schemas/1.37.0' }] as const
@@ -142,7 +142,12 @@ const BOUNDARIES = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.
 /** The most series of the gauge. The SDK for Node.js keeps 2 000 of each metric by default. */
 const MAX_SERIES = 10_000
 
-type CurrentToken = { readonly lifetime: Lifetime; readonly attributes: Attributes }
+type CurrentToken = {
+  readonly remainsMs: number
+  /** Since the token was acquired. */
+  readonly age: ElapsedTime
+  readonly attributes: Attributes
+}
 
 type Instruments = ReturnType<typeof createInstruments>
 
@@ -181,8 +186,8 @@ function createGauge(meter: Meter): (token: CurrentToken) => void {
   const tokens = new Map<string, CurrentToken>()
   const options = { description: 'Time until the current token expires; 0 if it has expired.', unit: 's' }
   meter.createObservableGauge('merchant_auth.token.remaining_lifetime', options).addCallback((result) => {
-    for (const { lifetime, attributes } of tokens.values())
-      result.observe(Math.max(0, lifetime.remainsMs(systemClock)) / 1000, attributes)
+    for (const { remainsMs, age, attributes } of tokens.values())
+      result.observe(Math.max(0, remainsMs - age.ms(systemClock)) / 1000, attributes)
   })
   return (token) => {
     const key = JSON.stringify(token.attributes)
@@ -199,7 +204,8 @@ export function createMetrics(meters: () => MeterProvider) {
   let shownBy: Instruments | undefined
   return (event: AuthEvent, ended: EndedRequest | undefined, common: Attributes): void => {
     if (event.type === 'token-acquired') {
-      token = { lifetime: new Lifetime(readClock(systemClock), event.remainsMs, {}, 0), attributes: common }
+      const { remainsMs } = event
+      token = { remainsMs, age: new ElapsedTime(readClock(systemClock)), attributes: common }
       shownBy = undefined
     }
     const instruments = instrumentsOf(meters())

@@ -1,6 +1,6 @@
 /** The text files that operators name in variables and flags: how their bytes are read, and what makes one unusable. */
 import { existsSync } from 'node:fs'
-import { TextDecoder } from 'node:util' // not a global in jsdom
+import { TextDecoder } from 'node:util' // no global in jsdom (https://github.com/jsdom/jsdom/issues/2524)
 import type { Flaw } from '../base/errors.ts'
 
 /** The text of a file, or why it cannot be used. */

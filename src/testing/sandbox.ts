@@ -1,7 +1,7 @@
 /** The sandbox: the documented service on this machine, as two environments that share nothing. */
 import { randomBytes } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { frozenEnvironment, isLoopback } from '../environment/environment.ts'
+import { frozenEnvironment, isLoopback, TOKEN_PATH } from '../environment/environment.ts'
 import { Exchange, type SandboxServer, startServer } from './exchange.ts'
 import { answerWithFault, FaultQueue, isBelow, type UsualAnswer } from './faults.ts'
 import { RequestQuota } from './quota.ts'
@@ -286,7 +286,7 @@ class RunningEnvironment implements SandboxEnvironment {
 
 function targetOf(path: string, { merchantUrl, inStoreUrl }: SandboxEnvironment): SandboxTarget | undefined {
   const pathname = pathnameOf(path)
-  if (pathname === '/oauth/token') return 'token'
+  if (pathname === TOKEN_PATH) return 'token'
   if (isBelow(pathname, new URL(merchantUrl).pathname)) return 'merchant' // and the in-store API, too, if they share a base URL
   return isBelow(pathname, new URL(inStoreUrl).pathname) ? 'in-store' : undefined
 }

@@ -1,6 +1,7 @@
 /** The service: the tokens that it issues, the token requests that it accepts, and what its APIs return. */
 import { createHash, randomUUID } from 'node:crypto'
 import { decodeJwt, errors, generateKeyPair, jwtVerify, SignJWT } from 'jose'
+import { TOKEN_PATH } from '../environment/environment.ts'
 import { type Answer, jsonAnswer } from './exchange.ts'
 import type { RequestQuota } from './quota.ts'
 import { publicKeyOf } from './settings.ts'
@@ -177,7 +178,7 @@ async function proofProblem(
       await jwtVerify(String(fields['client_assertion']), publicKeyOf(assertionKey), {
         issuer: clientId,
         subject: clientId,
-        audience: [authUrl, `${authUrl}/oauth/token`],
+        audience: [authUrl, authUrl + TOKEN_PATH],
         requiredClaims: ['exp', 'jti'],
       })
     ).payload

@@ -291,7 +291,11 @@ class ClientCredentialsProvider implements TokenProvider {
       const alternative = attachment?.canRepeat ? this.#alternativeFor(call) : undefined
       if (alternative !== undefined) return alternative
       const suppression = this.#whyNotRenewed(call, { isReported: attachment !== undefined })
-      if (suppression !== undefined) return this.#suppress(call, suppression)
+      if (suppression !== undefined) {
+        this.#emitSuppressed(call, suppression)
+        if (suppression.reason === 'cooldown') this.#assertNoCooldown()
+        return undefined
+      }
     }
     const since = this.#now()
     await this.#runs.join(key, () => this.#replaceRejected(call, since), signal)
@@ -312,7 +316,7 @@ class ClientCredentialsProvider implements TokenProvider {
   /** The newer token that waits; or the one before, where the API of a rejected call has accepted none with the current one. */
   #alternativeFor({ token, api }: RejectedCall): AccessToken | undefined {
     const { before, newer } = this.#tokens
-    const isAccepted = this.#limits.renewalsOf(api?.url).hasAccepted(token)
+    const isAccepted = this.#limits.hasAccepted(token, api?.url ?? '')
     return newer?.token ?? (isAccepted ? undefined : before?.token)
   }
 
@@ -324,7 +328,7 @@ class ClientCredentialsProvider implements TokenProvider {
     { api }: RejectedCall,
     { isReported }: { readonly isReported: boolean },
   ): Suppression | undefined {
-    const isAboutToken = this.#limits.renewalsOf(api?.url).countRejection(this.#now())
+    const isAboutToken = this.#limits.recordFor(api?.url).countRejection(this.#now())
     if (isReported && !isAboutToken) return { reason: 'accepted' }
     // A limit that forbids a renewal may be over for another process, whose token is in the store.
     if (this.#sharedToken?.isLookDue) return undefined
@@ -335,17 +339,17 @@ class ClientCredentialsProvider implements TokenProvider {
   #answered({ url, method, token, status, isRejection, rejected }: CallAnswer): void {
     const { api } = this.#destinations(url)
     if (api === undefined) return
-    const renewals = this.#limits.renewalsOf(api.url)
+    const record = this.#limits.recordFor(api.url)
     const isAccepted = status >= 200 && status < 300
     const isOfCurrent = rejected !== undefined && rejected.value === this.#tokens.current?.token.value
     if (isOfCurrent && isAccepted) this.#useAlternative(token)
-    if (isAccepted) renewals.accepted(token.value, this.#tokens.current?.token.value)
+    if (isAccepted) record.accepted(token.value, this.#tokens.current?.token.value)
     if (rejected === undefined) return
     const isInQuestion = isOfCurrent && this.#servable() !== undefined
     if (isInQuestion && isRejection) this.#rejectedBoth({ token: rejected.value, api, method, url })
     const isRenewed = !isOfCurrent && this.#tokens.isNewer(token, rejected)
     const hasHelped = isRenewed && !isRejection && status < 500
-    if (hasHelped && this.#tokens.newer === undefined) renewals.helped(this.#now())
+    if (hasHelped && this.#tokens.newer === undefined) record.helped(this.#now())
   }
 
   /** A call that was rejected with the current token was accepted with the newer one that waits, or with the one before. */
@@ -361,7 +365,7 @@ class ClientCredentialsProvider implements TokenProvider {
   /** An API rejected the current token and another one for the same call, which is not repeated again. */
   #rejectedBoth(call: RejectedCall): void {
     const { api } = call
-    this.#limits.renewalsOf(api?.url).beginDoubt(this.#now())
+    this.#limits.recordFor(api?.url).beginDoubt(this.#now())
     const since = this.#now()
     const suppression = this.#whyNotRenewed(call, { isReported: true })
     if (suppression !== undefined) this.#emitSuppressed(call, suppression)
@@ -414,7 +418,10 @@ class ClientCredentialsProvider implements TokenProvider {
     if ((await this.#acquire({ ...need, replaces: token, requestedAfter, since })) !== 'acquired') {
       const hold = this.#limits.holdOn(need)
       const isServable = this.#servable() !== undefined // otherwise the next call requests one
-      if (hold !== undefined && isServable) this.#suppress(call, hold)
+      if (hold !== undefined && isServable) {
+        this.#emitSuppressed(call, hold)
+        this.#assertNoCooldown()
+      }
     } else this.#emitRenewed('rejected', token)
   }
 
@@ -423,12 +430,7 @@ class ClientCredentialsProvider implements TokenProvider {
     if (this.#servableOtherThan(replaced) !== undefined) this.#context.emit({ type: 'token-renewed', reason })
   }
 
-  /** Says why a rejected token is not renewed now: by an event, and during a cooldown by the last failure, too. */
-  #suppress(call: RejectedCall, suppression: Suppression): undefined {
-    this.#emitSuppressed(call, suppression)
-    if (suppression.reason === 'cooldown') this.#assertNoCooldown()
-  }
-
+  /** Says why a rejected token is not renewed now. */
   #emitSuppressed(call: RejectedCall, { reason, until }: Suppression): void {
     // A limit holds renewals back only until the token expires.
     const nextRenewalMs = until && Math.min(until - this.#now(), this.#servableForMs())
@@ -474,7 +476,7 @@ class ClientCredentialsProvider implements TokenProvider {
     const permission = await this.#permit(need, credential)
     if (permission.kind === 'found') {
       this.#limits.quotasReported(permission.token.quotas)
-      if (purpose === 'rejected') this.#limits.renewalsOf(api).renewed(this.#now(), { isRequested: false })
+      if (purpose === 'rejected') this.#limits.recordFor(api).renewed(this.#now(), { isRequested: false })
       this.#accept(permission.token, 'store', since)
       return 'acquired'
     }
@@ -496,7 +498,7 @@ class ClientCredentialsProvider implements TokenProvider {
       this.#requestOf.set(requested, number)
       this.#limits.succeeded()
       // Before it is shared: other processes have to know that this API is in doubt.
-      if (purpose === 'rejected') this.#limits.renewalsOf(api).renewed(requestedAt, { isRequested: true })
+      if (purpose === 'rejected') this.#limits.recordFor(api).renewed(requestedAt, { isRequested: true })
       this.#accept(requested, 'endpoint', since)
       return 'acquired'
     } catch (error) {

@@ -298,15 +298,15 @@ describe('a reserved quota', () => {
 
 /** The merchant API rejected a token, and this process requested another one. */
 function renews(): void {
-  const renewals = limits.renewalsOf(MERCHANT)
+  const renewals = limits.recordFor(MERCHANT)
   renewals.countRejection(now)
   renewals.renewed(now, { isRequested: true })
 }
 
 /** The merchant API returns 401; returns whether that may be about the token. */
-const rejects = (): boolean => limits.renewalsOf(MERCHANT).countRejection(now)
-const helps = (): void => limits.renewalsOf(MERCHANT).helped(now)
-const accepts = (): void => limits.renewalsOf(MERCHANT).accepted('current', 'current')
+const rejects = (): boolean => limits.recordFor(MERCHANT).countRejection(now)
+const helps = (): void => limits.recordFor(MERCHANT).helped(now)
+const accepts = (): void => limits.recordFor(MERCHANT).accepted('current', 'current')
 
 /** How many 401s one second apart, from now on, it takes until one may be about the token. */
 function count(): number {
@@ -343,7 +343,7 @@ describe('the gap between renewals for an API', () => {
 
   it('doubles from 1 s to 30 min with each renewal that failed', () => {
     const gaps = Array.from({ length: 13 }, () => {
-      limits.renewalsOf(MERCHANT).failed(now)
+      limits.recordFor(MERCHANT).failed(now)
       const gap = waitS('rejected')
       pass(gap)
       return gap
@@ -353,7 +353,7 @@ describe('the gap between renewals for an API', () => {
 
   it('begins with the request of the renewal', () => {
     pass(10)
-    limits.renewalsOf(MERCHANT).renewed(now - 400, { isRequested: true })
+    limits.recordFor(MERCHANT).renewed(now - 400, { isRequested: true })
     expect(waitS('rejected')).toBe(0.6)
   })
 
@@ -427,8 +427,8 @@ describe('the bucket of renewals for an API', () => {
 
   it('loses none to a renewal that failed or that found the token of another process', () => {
     for (let nth = 0; nth < 20; nth += 1) {
-      limits.renewalsOf(MERCHANT).failed(now)
-      limits.renewalsOf(MERCHANT).renewed(now, { isRequested: false })
+      limits.recordFor(MERCHANT).failed(now)
+      limits.recordFor(MERCHANT).renewed(now, { isRequested: false })
     }
     helps() // ends the gap
     for (let nth = 0; nth < 8; nth += 1) renewsAndHelps()
@@ -519,7 +519,7 @@ describe('a 401 may be about the token', () => {
   })
 
   it('if it is the second after a renewal that found the token of another process', () => {
-    limits.renewalsOf(MERCHANT).renewed(now, { isRequested: false })
+    limits.recordFor(MERCHANT).renewed(now, { isRequested: false })
     expect(count()).toBe(2)
     expect(waitS('rejected')).toBe(0)
   })
@@ -527,13 +527,13 @@ describe('a 401 may be about the token', () => {
   it('with the same n after a renewal that found the token of another process', () => {
     renews()
     renews()
-    limits.renewalsOf(MERCHANT).renewed(now, { isRequested: false })
+    limits.recordFor(MERCHANT).renewed(now, { isRequested: false })
     expect(count()).toBe(4)
   })
 })
 
 describe('where the token before was rejected, too', () => {
-  const rejectsBoth = (): void => limits.renewalsOf(MERCHANT).beginDoubt(now)
+  const rejectsBoth = (): void => limits.recordFor(MERCHANT).beginDoubt(now)
 
   it('a 401 may be about the token if it is the second, whenever a renewal helped before', () => {
     renews()
@@ -690,7 +690,7 @@ describe('the renewals of another process', () => {
   })
 
   it('limit this one where it failed only', () => {
-    const failsTwice = times(2, () => limits.renewalsOf(MERCHANT).failed(now))
+    const failsTwice = times(2, () => limits.recordFor(MERCHANT).failed(now))
     adoptFrom(0.5, failsTwice)
     rejects()
     expect(waitS('rejected')).toBe(1.5) // of 2
@@ -767,9 +767,9 @@ describe('the renewals of another process', () => {
 
 describe('whether an API has accepted a call with a token', () => {
   it('is known of the last token that it accepted, for any API', () => {
-    limits.renewalsOf(MERCHANT).accepted('one', 'one')
-    limits.renewalsOf(IN_STORE).accepted('another', 'another')
-    limits.renewalsOf(MERCHANT).accepted('newer', 'newer')
+    limits.recordFor(MERCHANT).accepted('one', 'one')
+    limits.recordFor(IN_STORE).accepted('another', 'another')
+    limits.recordFor(MERCHANT).accepted('newer', 'newer')
     expect(['one', 'another', 'newer'].map((token) => limits.hasAccepted(token))).toEqual([false, true, true])
   })
 })

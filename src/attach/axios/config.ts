@@ -8,7 +8,9 @@ import importedAxios from 'axios'
 import { startTimer } from '../../base/clock.ts'
 import { isMerchantAuthError } from '../../base/errors.ts'
 import { onAbort } from '../../base/waiting.ts'
-import { type AttachContext, admit, type Decision, type Wait } from '../authorize.ts'
+import { admit, type Decision } from '../admit.ts'
+import type { Wait } from '../authorize.ts'
+import type { AttachContext } from '../context.ts'
 import { getHeader } from '../headers.ts'
 import type { AxiosAdapter, AxiosAdapterOption, AxiosConfig, AxiosModule } from './types.ts'
 
@@ -24,11 +26,14 @@ export function urlOf({ baseURL, url, allowAbsoluteUrls }: AxiosConfig): string 
   return given === '' ? baseURL : `${baseURL.replace(/\/?\/$/, '')}/${given.replace(/^\/+/, '')}`
 }
 
-/** Decides whether a call of this URL gets the token: see {@link admit}. */
+/** Decides on a call of this URL: see {@link admit}. */
 export function admitConfig(config: AxiosConfig, url: string, context: AttachContext): Decision {
   const { headers, auth, socketPath } = config
   const header = getHeader(headers, context.headerKey)
-  return admit(context, socketPath ? '' : url, { header, credentials: Boolean(auth) })
+  const target = socketPath ? '' : url
+  const decision = admit(context, target, { header, credentials: Boolean(auth) })
+  context.withheld.decided(decision, target)
+  return decision
 }
 
 /** The adapter that axios chooses: of a list, in Node.js the first one but xhr. */

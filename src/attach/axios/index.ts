@@ -7,16 +7,10 @@ import { ConfigurationError, type Problem } from '../../base/errors.ts'
 import { refuseOldNode } from '../../base/node-version.ts'
 import type { AttachOptions } from '../../options/options.ts'
 import type { TokenProvider } from '../../token/provider.ts'
-import {
-  type AttachContext,
-  type Attempt,
-  type AuthorizedCall,
-  authorize,
-  createAttachContext,
-  type Rejection,
-  type Wait,
-} from '../authorize.ts'
+import { isWithheld } from '../admit.ts'
+import { type Attempt, type AuthorizedCall, authorize, type Rejection, type Wait } from '../authorize.ts'
 import { canSendAgain, isNodeStream, isWebStream } from '../body.ts'
+import { type AttachContext, createAttachContext } from '../context.ts'
 import { clearHeader, getHeader, type Header } from '../headers.ts'
 import { type HeldBody, holdCopy, holdStream, holdUnread, isTooLarge } from '../held-body.ts'
 import { hasAgents, hideAgents, isOwnAdapter, type OwnAdapter, restoreAgents, withAgents } from './agents.ts'
@@ -133,7 +127,7 @@ function callAdapter(
   const decision = admitConfig(config, url, context)
   if (decision === 'attach') return authorize(new AxiosCall({ url, config, adapter }, context), context)
   return runAdapter(config, adapter).then((outcome) => {
-    if (decision !== 'foreign') context.withheld.answered(decision, url, outcome.response?.status)
+    if (isWithheld(decision)) context.withheld.answered(decision, url, outcome.response?.status)
     return settle(outcome)
   })
 }

@@ -4,7 +4,6 @@ import { Readable } from 'node:stream'
 import { startTimer } from '../../base/clock.ts'
 import type { AccessToken } from '../../token/request/access-token.ts'
 import {
-  type AttachContext,
   type Attempt,
   mayRenew,
   type Rejection,
@@ -14,6 +13,7 @@ import {
   waitForToken,
 } from '../authorize.ts'
 import { canSendAgain, isNodeStream } from '../body.ts'
+import type { AttachContext } from '../context.ts'
 import { isHeaderList, withHeader } from '../headers.ts'
 import { type HeldBody, isTooLarge, MAX_DRAINING_MS, MAX_HELD_BYTES } from '../held-body.ts'
 import type {

@@ -5,8 +5,9 @@
  */
 import type { AttachOptions } from '../../options/options.ts'
 import type { TokenProvider } from '../../token/provider.ts'
-import { admit, createAttachContext } from '../authorize.ts'
+import { admit } from '../admit.ts'
 import { isObject } from '../body.ts'
+import { createAttachContext } from '../context.ts'
 import { findHeader, type HeaderList, isHeaderList } from '../headers.ts'
 import { UndiciCall } from './call.ts'
 import type {
@@ -59,14 +60,15 @@ export function createAuthDispatch(tokens: TokenProvider, attach?: AttachOptions
       if (typeof handler.onRequestStart !== 'function') return dispatch(given, handler)
       const { url, isResolved } = targetOf(given, connected)
       if (!isResolved || given.method === 'CONNECT') {
-        context.withheld.sent('destination', url)
+        context.withheld.decided('destination', url)
         return dispatch(given, handler)
       }
       const isRead = isPairs(given.headers)
       const headers = isRead ? recordOf(given.headers) : (given.headers ?? {})
       const options = isRead ? { ...given, headers } : given // a generator of headers can be read only once
-      if (admit(context, url, { header: findHeader(headers, context.headerKey) }) !== 'attach')
-        return dispatch(options, handler)
+      const decision = admit(context, url, { header: findHeader(headers, context.headerKey) })
+      context.withheld.decided(decision, url)
+      if (decision !== 'attach') return dispatch(options, handler)
       return new UndiciCall({ context, dispatch, handler, url, options, headers }).start()
     }
   // Its public type takes and returns the dispatch function of any version of undici.

@@ -30,6 +30,7 @@ export interface SharedLimits {
   readonly renewals: Readonly<Record<string, SharedRenewals>>
 }
 
+const NEVER = Number.NEGATIVE_INFINITY
 const SECOND_MS = 1_000
 const MINUTE_MS = 60 * SECOND_MS
 const MIN_BACKGROUND_PAUSE_MS = 5 * SECOND_MS
@@ -42,7 +43,7 @@ export class RequestLimits {
   readonly #quotas = new ReservedQuotas()
   readonly #renewals = new Map<string, Renewals>()
   /** When (monotonic ms) the pause after a failed background renewal ends. */
-  #backgroundAt = Number.NEGATIVE_INFINITY
+  #backgroundAt = NEVER
 
   constructor(clock: Pick<Clock, 'monotonicMs'>) {
     this.#clock = clock
@@ -65,7 +66,8 @@ export class RequestLimits {
     const holds: Hold[] = [{ reason: 'cooldown', until: this.#cooldown.endsAt }]
     const isByItself = purpose === 'rejected' || purpose === 'background'
     if (isByItself) holds.push({ reason: 'quota', until: this.#quotas.reservedUntil })
-    if (purpose === 'rejected') holds.push({ reason: 'limited', until: this.renewalsOf(api).nextAt })
+    if (purpose === 'rejected')
+      holds.push({ reason: 'limited', until: this.#renewals.get(api ?? '')?.nextAt ?? NEVER })
     if (purpose === 'background') holds.push({ reason: 'limited', until: this.#backgroundAt })
     const [first, ...others] = holds.filter(({ until }) => now < until)
     return (
@@ -88,18 +90,19 @@ export class RequestLimits {
     return this.#cooldown.failure
   }
 
-  /** What is known of the renewals that an API caused. */
-  renewalsOf(api = ''): Renewals {
+  /** The record of the renewals that an API caused; begins one if there is none. */
+  recordFor(api = ''): Renewals {
     const known = this.#renewals.get(api)
     if (known !== undefined) return known
-    const renewals = new Renewals()
-    this.#renewals.set(api, renewals)
-    return renewals
+    const record = new Renewals()
+    this.#renewals.set(api, record)
+    return record
   }
 
-  /** Whether an API accepted a call with this token, and none with another one since. */
-  hasAccepted(token: string): boolean {
-    return [...this.#renewals.values()].some((renewals) => renewals.hasAccepted(token))
+  /** Whether this API, or any, accepted a call with this token, and none with another one since. */
+  hasAccepted(token: string, api?: string): boolean {
+    const records = api === undefined ? [...this.#renewals.values()] : [this.#renewals.get(api)]
+    return records.some((record) => record?.hasAccepted(token))
   }
 
   /** Records what a response said about quotas. */
@@ -110,12 +113,12 @@ export class RequestLimits {
   /** Records that a token was acquired, from the token endpoint or from the store. */
   succeeded(): void {
     this.#cooldown.reset()
-    this.#backgroundAt = Number.NEGATIVE_INFINITY
+    this.#backgroundAt = NEVER
   }
 
   /** Records that an acquisition failed. `servableForMs`: how long the current token may still be used. */
   failed(error: unknown, { purpose, api }: Need, servableForMs: number): Failure {
-    if (purpose === 'rejected') this.renewalsOf(api).failed(this.#now)
+    if (purpose === 'rejected') this.recordFor(api).failed(this.#now)
     if (purpose === 'background') this.pauseBackground(servableForMs, retryAfterMsOf(error))
     return this.#cooldown.begin(error, this.#now, { isBackground: purpose === 'background' })
   }
@@ -154,7 +157,7 @@ export class RequestLimits {
     const now = this.#now
     if (cooldown !== undefined) this.#cooldown.adopt(cooldown, { writtenAt, now, error })
     for (const [api, theirs] of Object.entries(renewals))
-      this.renewalsOf(api).adopt(theirs, { writtenAt, now })
+      this.recordFor(api).adopt(theirs, { writtenAt, now })
   }
 
   get #now(): number {

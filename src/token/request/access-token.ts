@@ -1,5 +1,6 @@
 /** An access token: what callers get, with its value hidden from log output, and what a provider caches, with its lifetime. */
 import type { Clock, Instant } from '../../base/clock.ts'
+import { ElapsedTime } from '../../base/elapsed-time.ts'
 import { type Quota, redactQuotas } from '../../base/quota.ts'
 import { redact, type UsedSecrets } from '../../base/redact.ts'
 import type { ResolvedOptions } from '../../options/options.ts'
@@ -67,14 +68,10 @@ export class Lifetime {
    * quarters of the window costs them no token request.
    */
   readonly withoutStoreMs: number
-  /** When the request for the token was sent. */
-  readonly sentAt: Instant
+  /** Since its request was sent. */
+  readonly #age: ElapsedTime
   readonly #usableMs: number
   readonly #marginMs: number
-  /** The smallest observed offset (ms) of the wall clock from the monotonic clock. */
-  #leastOffsetMs: number
-  /** The largest jump (ms) of the wall clock beyond that offset. */
-  #aheadMs = 0
 
   /**
    * `jitter` (0 to 1) shortens the window by up to a quarter, so that processes that started together do not
@@ -88,25 +85,21 @@ export class Lifetime {
   ) {
     const marginMs = expiryMarginMs ?? Math.min(MAX_MARGIN_MS, 0.05 * lifetimeMs)
     const windowMs = refreshAheadMs ?? Math.min(MAX_WINDOW_MS, 0.2 * lifetimeMs)
-    this.sentAt = sentAt
-    this.#leastOffsetMs = sentAt.epochMs - sentAt.monotonicMs
+    this.#age = new ElapsedTime(sentAt)
     this.#marginMs = Math.min(marginMs, 0.25 * lifetimeMs)
     this.#usableMs = lifetimeMs - this.#marginMs
     this.windowMs = Math.min(windowMs, 0.5 * lifetimeMs) * (1 - 0.25 * jitter)
     this.withoutStoreMs = (this.windowMs / 4) * (1 - jitter)
   }
 
-  /**
-   * How long (ms) the token may still be used; 0 or less: it may not. It ends when either clock says so: the monotonic
-   * clock stops while a machine sleeps, and the wall clock may be set. A jump of the wall clock stays counted, so that
-   * setting it back does not extend the lifetime.
-   */
+  /** When the request for the token was sent. */
+  get sentAt(): Instant {
+    return this.#age.since
+  }
+
+  /** How long (ms) the token may still be used; 0 or less: it may not. */
   servableForMs(clock: Clock): number {
-    const monotonicMs = clock.monotonicMs()
-    const offsetMs = clock.epochMs() - monotonicMs
-    if (offsetMs < this.#leastOffsetMs) this.#leastOffsetMs = offsetMs
-    if (offsetMs - this.#leastOffsetMs > this.#aheadMs) this.#aheadMs = offsetMs - this.#leastOffsetMs
-    return this.#usableMs - (monotonicMs - this.sentAt.monotonicMs) - this.#aheadMs
+    return this.#usableMs - this.#age.ms(clock)
   }
 
   /** How long (ms) until the token expires. */

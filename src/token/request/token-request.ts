@@ -8,7 +8,7 @@ import {
   type TokenRequestFailure,
   TokenResponseError,
 } from '../../base/errors.ts'
-import { type Quota, quotaInText, quotasIn, spentForMs } from '../../base/quota.ts'
+import { isSpent, type Quota, quotaInText, quotasIn, spentForMs } from '../../base/quota.ts'
 import { redactedCause, shownUrl } from '../../base/redact.ts'
 import { untilAborted, within } from '../../base/waiting.ts'
 import { isLoopback } from '../../environment/environment.ts'
@@ -287,7 +287,7 @@ export class TokenRequest {
       .filter((part) => part !== undefined)
       .join(': ')
     const pause = retryAfterMs === undefined ? '' : ` It asks for a pause of ${retryAfterMs} ms.`
-    const quotas = status === 429 ? this.#quotas.filter(({ remaining }) => remaining === 0) : []
+    const quotas = status === 429 ? this.#quotas.filter(isSpent) : []
     return this.#failure(
       `POST ${this.#endpoint} returned ${status}${words && ` (${words})`}.${pause} ` +
         quotas.map((quota) => `${quotaInText(quota)} `).join('') +

@@ -1,5 +1,5 @@
 /** The response of the token endpoint: bounded in size, validated, and redacted where it is shown. */
-import { TextDecoder } from 'node:util' // not a global in jsdom
+import { TextDecoder } from 'node:util' // no global in jsdom (https://github.com/jsdom/jsdom/issues/2524)
 import * as z from 'zod/mini'
 import type { Instant } from '../../base/clock.ts'
 import type { ResponseIssue } from '../../base/errors.ts'

@@ -1,7 +1,5 @@
-/** One undici call with the token, and a response that is held while the token is renewed. */
+/** One undici call with the token. */
 import { AsyncResource } from 'node:async_hooks'
-import { Readable } from 'node:stream'
-import { startTimer } from '../../base/clock.ts'
 import type { AccessToken } from '../../token/request/access-token.ts'
 import {
   type Attempt,
@@ -15,7 +13,9 @@ import {
 import { canSendAgain, isNodeStream } from '../body.ts'
 import type { AttachContext } from '../context.ts'
 import { isHeaderList, withHeader } from '../headers.ts'
-import { type HeldBody, isTooLarge, MAX_DRAINING_MS, MAX_HELD_BYTES } from '../held-body.ts'
+import { isTooLarge } from '../held-body.ts'
+import { CallController, requestAborted } from './controller.ts'
+import { HeldResponse } from './held-response.ts'
 import type {
   Controller,
   Dispatch,
@@ -37,17 +37,9 @@ export interface CallParts {
   readonly headers: PlainHeaders
 }
 
-/**
- * One call. It is undici's handler for both attempts, and the controller that the caller's handler gets: the same one while
- * the call waits for a token, for both attempts, and between them, where undici has none.
- */
-export class UndiciCall implements DispatchHandler, Controller {
+/** One call: undici's handler for both attempts. */
+export class UndiciCall implements DispatchHandler {
   readonly url: string
-  aborted = false
-  reason: unknown = null
-  paused = false
-  rawHeaders: unknown = null
-  rawTrailers: unknown = null
   readonly #context: AttachContext
   readonly #dispatch: Dispatch
   readonly #handler: DispatchHandler
@@ -58,6 +50,8 @@ export class UndiciCall implements DispatchHandler, Controller {
   #token: AccessToken | undefined
   /** The token of the first attempt; the response of the second one is not held. */
   #rejected: AccessToken | undefined
+  /** What the caller's handler gets. */
+  readonly #controller = new CallController(this)
   /** undici's controller of the current attempt. */
   #target: Controller | undefined
   /** The URLs that undici's redirect interceptor has called; the response is that of the last one. */
@@ -124,7 +118,7 @@ export class UndiciCall implements DispatchHandler, Controller {
   async #waitForToken(): Promise<void> {
     this.#headers = isHeaderList(this.#headers) ? [...this.#headers] : { ...this.#headers }
     this.#options = { ...this.#options }
-    this.#guarded(() => this.#handler.onRequestStart(this, null)) // from now on the caller can abort
+    this.#guarded(() => this.#handler.onRequestStart(this.#controller, null)) // from now on the caller can abort
     if (this.#isDone) return
     const attempt = await waitForToken(this, this.#context.tokens)
     if (!this.#isDone) this.#send(attempt)
@@ -140,8 +134,10 @@ export class UndiciCall implements DispatchHandler, Controller {
       return
     }
     this.#guarded(held.passStart)
-    this.#flow = held.flow((chunk) => this.#guarded(() => this.#handler.onResponseData?.(this, chunk)))
-    if (this.paused) this.#flow.pause()
+    this.#flow = held.flow((chunk) =>
+      this.#guarded(() => this.#handler.onResponseData?.(this.#controller, chunk)),
+    )
+    if (this.#controller.paused) this.#flow.pause()
   }
 
   onRequestStart(controller: Controller, context: DispatchContext): void {
@@ -149,16 +145,16 @@ export class UndiciCall implements DispatchHandler, Controller {
     this.#flow = controller
     this.#history = context?.history
     if (this.#isDone) {
-      controller.abort(this.reason) // aborted while undici had it in its queue
+      controller.abort(this.#controller.reason) // aborted while undici had it in its queue
       return
     }
-    if (this.paused) controller.pause()
-    this.#handler.onRequestStart(this, context)
+    if (this.#controller.paused) controller.pause()
+    this.#handler.onRequestStart(this.#controller, context)
   }
 
   onRequestUpgrade(controller: Controller, status: number, headers: ResponseHeaders, socket: unknown): void {
-    this.rawHeaders = controller.rawHeaders
-    this.#handler.onRequestUpgrade?.(this, status, headers, socket)
+    this.#controller.rawHeaders = controller.rawHeaders
+    this.#handler.onRequestUpgrade?.(this.#controller, status, headers, socket)
     this.#isDone = true
   }
 
@@ -167,8 +163,8 @@ export class UndiciCall implements DispatchHandler, Controller {
   }
 
   onResponseStart(controller: Controller, status: number, headers: ResponseHeaders, text?: string): void {
-    this.rawHeaders = controller.rawHeaders
-    const passStart = (): void => this.#handler.onResponseStart?.(this, status, headers, text)
+    this.#controller.rawHeaders = controller.rawHeaders
+    const passStart = (): void => this.#handler.onResponseStart?.(this.#controller, status, headers, text)
     if (status < 200) {
       passStart() // the answer follows
       return
@@ -207,7 +203,7 @@ export class UndiciCall implements DispatchHandler, Controller {
   onResponseData(controller: Controller, chunk: Uint8Array): void {
     const held = this.#heldOf(controller)
     if (held !== undefined) held.onData(chunk)
-    else if (!this.#isDone) this.#handler.onResponseData?.(this, chunk)
+    else if (!this.#isDone) this.#handler.onResponseData?.(this.#controller, chunk)
   }
 
   onResponseEnd(controller: Controller, trailers: unknown): void {
@@ -218,7 +214,7 @@ export class UndiciCall implements DispatchHandler, Controller {
 
   onResponseError(controller: Controller | null, error: unknown): void {
     const held = this.#heldOf(controller)
-    if (held !== undefined && !this.aborted) held.onEnd(() => this.#fail(error))
+    if (held !== undefined && !this.#controller.aborted) held.onEnd(() => this.#fail(error))
     else this.#fail(error)
   }
 
@@ -234,18 +230,18 @@ export class UndiciCall implements DispatchHandler, Controller {
   #end(controller: Controller, trailers: unknown): void {
     if (this.#isDone) return
     this.#isDone = true
-    this.rawTrailers = controller.rawTrailers
+    this.#controller.rawTrailers = controller.rawTrailers
     try {
-      this.#handler.onResponseEnd?.(this, trailers)
+      this.#handler.onResponseEnd?.(this.#controller, trailers)
     } catch (error) {
-      this.#handler.onResponseError?.(this, error)
+      this.#handler.onResponseError?.(this.#controller, error)
     }
   }
 
   #fail(error: unknown): void {
     if (this.#isDone) return
     this.#isDone = true
-    this.#handler.onResponseError?.(this, error)
+    this.#handler.onResponseError?.(this.#controller, error)
   }
 
   /** As in undici, a handler that throws aborts its call. */
@@ -254,14 +250,12 @@ export class UndiciCall implements DispatchHandler, Controller {
     try {
       callHandler()
     } catch (error) {
-      this.abort(error)
+      this.#controller.abort(error)
     }
   }
 
-  abort(reason?: unknown): void {
-    if (this.aborted) return
-    this.aborted = true
-    this.reason = reason
+  /** The caller aborts, by the controller. */
+  abort(reason: unknown): void {
     if (this.#isDone) return
     const error = reason ?? requestAborted()
     if (this.#target !== undefined) this.#target.abort(reason)
@@ -270,13 +264,13 @@ export class UndiciCall implements DispatchHandler, Controller {
     this.#waiting?.abort(error)
   }
 
+  /** The caller pauses the response. */
   pause(): void {
-    this.paused = true
     this.#flow?.pause()
   }
 
+  /** The caller resumes the response. */
   resume(): void {
-    this.paused = false
     this.#flow?.resume()
   }
 }
@@ -286,68 +280,4 @@ function destroyBody(body: unknown, error: unknown): void {
   if (!isNodeStream(body)) return
   body.on('error', () => {})
   body.destroy(error)
-}
-
-/** A response that rejects the token, while the token is renewed: then it flows to the caller, or it is discarded. */
-class HeldResponse implements HeldBody {
-  readonly controller: Controller
-  readonly passStart: () => void
-  readonly overflow: Promise<undefined>
-  #resolveOverflow = (): void => {}
-  /** Undefined if it is discarded. */
-  #body: Readable | undefined
-  #bytes = 0
-  #passEnd: (() => void) | undefined
-  #stopTimer = (): void => {}
-
-  constructor(controller: Controller, passStart: () => void) {
-    this.controller = controller
-    this.passStart = passStart
-    this.overflow = new Promise((resolve) => {
-      this.#resolveOverflow = () => resolve(undefined)
-    })
-    this.#body = new Readable({ highWaterMark: MAX_HELD_BYTES + 1, read: () => controller.resume() })
-  }
-
-  onData(chunk: Uint8Array): void {
-    this.#bytes += chunk.byteLength
-    if (this.#body === undefined) {
-      if (this.#bytes > MAX_HELD_BYTES) this.controller.abort()
-    } else if (!this.#body.push(chunk)) {
-      this.controller.pause()
-      this.#resolveOverflow()
-    }
-  }
-
-  onEnd(passEnd: () => void): void {
-    this.#passEnd = passEnd
-    this.#stopTimer()
-    this.#body?.push(null)
-  }
-
-  /** Passes on what has arrived, and the rest as it arrives. */
-  flow(passData: (chunk: Uint8Array) => void): Readable {
-    return (this.#body as Readable).on('data', passData).on('end', () => this.#passEnd?.())
-  }
-
-  /** Frees its connection: the rest is read if it is small and fast, else the request is aborted. */
-  discard(): void {
-    this.#body = undefined
-    if (this.#passEnd === undefined)
-      this.#stopTimer = startTimer(() => this.controller.abort(), MAX_DRAINING_MS)
-  }
-}
-
-/**
- * undici's error for an abort without a reason, with the symbols that its `instanceof` checks: undici itself is not
- * imported here, because that may change Node's built-in fetch.
- */
-function requestAborted(): Error {
-  return Object.assign(new Error('Request aborted'), {
-    name: 'AbortError',
-    code: 'UND_ERR_ABORTED',
-    [Symbol.for('undici.error.UND_ERR')]: true,
-    [Symbol.for('undici.error.UND_ERR_ABORT')]: true,
-    [Symbol.for('undici.error.UND_ERR_ABORTED')]: true,
-  })
 }

@@ -92,8 +92,7 @@ function createTargetOf() {
   return ({ origin: named, path }: DispatchOptions, connected: string | null | undefined): Target => {
     const origin = String((connected === undefined ? named : connected) ?? '')
     const url = (origin.endsWith('/') ? origin.slice(0, -1) : origin) + path
-    // In the same URL, a path of the same length is the same path.
-    if (url !== last?.url || path.length !== last.path.length) {
+    if (url !== last?.url || path !== last.path) {
       // An absolute URL as the path is for a proxy, which would see the token.
       last = { path, url, isResolved: path[0] === '/' && !UNRESOLVED.test(path) }
     }

@@ -4,41 +4,25 @@ import { MAX_TIMER_MS } from './clock.ts'
 import type { Problem } from './errors.ts'
 import { unknownOption } from './similar-name.ts'
 
-/** A string that the pattern matches. */
-const matching = (pattern: RegExp, error: string): z.ZodMiniType<string> =>
-  z.custom<string>((value) => typeof value === 'string' && pattern.test(value), error)
-
 /** Whether a required value is not given. An empty string, as `process.env.NAME ?? ''` yields, counts as none. */
 export function isMissing(value: unknown): boolean {
   return value === undefined || value === ''
 }
 
-/** A value that must be given. */
-export function required<T>(isValid: (value: unknown) => boolean, error: string): z.ZodMiniType<T> {
-  return z.custom<T>((value) => !isMissing(value), ofKind('missing', error)).check(z.refine(isValid, error))
-}
-
 /** A non-empty string. */
-export const text = (error: string): z.ZodMiniType<string> =>
-  required<string>((value) => typeof value === 'string', error)
+export const text = (error: string): z.ZodMiniString => z.string(error).check(z.minLength(1, error))
 
 /** A duration (ms) that a timer supports. */
 export function ms(
   least: number,
   error = `must be a number of milliseconds from ${least} to ${MAX_TIMER_MS}`,
-): z.ZodMiniType<number> {
-  return z.custom<number>(
-    (value) => typeof value === 'number' && value >= least && value <= MAX_TIMER_MS,
-    error,
-  )
+): z.ZodMiniNumber {
+  return z.number(error).check(z.gte(least, error), z.lte(MAX_TIMER_MS, error))
 }
 
 /** A whole number. */
-export const whole = (least: number, most: number, error: string): z.ZodMiniType<number> =>
-  z.custom<number>(
-    (value) => Number.isInteger(value) && Number(value) >= least && Number(value) <= most,
-    error,
-  )
+export const whole = (least: number, most: number, error: string): z.ZodMiniNumber =>
+  z.int({ error, abort: true }).check(z.gte(least, error), z.lte(most, error))
 
 /** A function. */
 export const fn = <F>(error: string): z.ZodMiniType<F> =>
@@ -95,23 +79,41 @@ const RESERVED_HEADER =
   /^(?:connection|content-length|content-type|expect|host|keep-alive|sec-fetch-mode|trailer|transfer-encoding|upgrade)$/i
 
 /** The name of a header that can carry the token. */
-export const headerName: z.ZodMiniType<string> = matching(/^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/, HEADER).check(
+export const headerName: z.ZodMiniString = z.string(HEADER).check(
+  z.regex(/^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/, HEADER),
   z.refine((name) => !RESERVED_HEADER.test(name), RESERVED),
 )
 
 /** The authentication scheme: the word before the token. */
-export const schemeName: z.ZodMiniType<string> = matching(/^[!#$%&'*+\-.^_`|~0-9A-Za-z]*$/, SCHEME)
+export const schemeName: z.ZodMiniString = z
+  .string(SCHEME)
+  .check(z.regex(/^[!#$%&'*+\-.^_`|~0-9A-Za-z]*$/, SCHEME))
+
+/** What a schema makes of a value, or every problem with it. */
+export type Parsed<T> =
+  | { readonly data: T; readonly problems: readonly Problem[] }
+  | { readonly data?: undefined; readonly problems: readonly Problem[] }
 
 /**
- * A schema's issues, each with the name of its option.
+ * Parses a value by a schema.
  *
  * @param name the name for a problem with the value as a whole
  */
-export function problemsOf(error: z.core.$ZodError, name = 'options'): Problem[] {
-  return error.issues.map((issue) => {
-    const { kind }: Partial<Problem> = issue.code === 'custom' ? (issue.params ?? {}) : {}
-    return { option: nameOf(issue.path) || name, kind: kind ?? 'invalid', reason: issue.message }
-  })
+export function parse<T>(schema: z.ZodMiniType<T>, value: unknown, name = 'options'): Parsed<T> {
+  const { data, error } = z.safeParse(schema, value, { reportInput: true })
+  if (error === undefined) return { data, problems: [] }
+  const problems = error.issues.map((issue) => ({
+    option: nameOf(issue.path) || name,
+    kind: kindOf(issue),
+    reason: issue.message,
+  }))
+  return { problems }
+}
+
+function kindOf(issue: z.core.$ZodIssue): Problem['kind'] {
+  if (issue.code === 'custom') return (issue.params as Partial<Problem> | undefined)?.kind ?? 'invalid'
+  const mayBeMissing = ['invalid_type', 'too_small', 'invalid_union'].includes(issue.code)
+  return mayBeMissing && isMissing(issue.input) ? 'missing' : 'invalid'
 }
 
 /** An option's name with its place in other options: `apiUrls[0]`, `store.lease`. */

@@ -10,8 +10,7 @@ import {
   ms,
   objectWith,
   ofKind,
-  problemsOf,
-  required,
+  parse,
   schemeName,
   strict,
   text,
@@ -223,8 +222,6 @@ const parameters = z
     }
   })
 
-const isSecret = (value: unknown): boolean => typeof value === 'string' || typeof value === 'function'
-
 const misplaced = z.optional(z.custom<never>(() => false, ofKind('unknown', 'belongs in environment')))
 const providerShape = strict({
   authUrl: misplaced,
@@ -233,22 +230,20 @@ const providerShape = strict({
   allowInsecureRequests: misplaced,
   environment: z.optional(z.custom<unknown>()), // checkEnvironment() checks it
   clientId: text(TEXT),
-  clientSecret: z.optional(required<WithClientSecret['clientSecret']>(isSecret, SECRET)),
+  clientSecret: z.optional(z.union([text(SECRET), fn<() => string | Promise<string>>(SECRET)], SECRET)),
   clientAssertion: z.optional(fn<WithClientAssertion['clientAssertion']>(FUNCTION)),
   tokenParameters: z.optional(parameters),
   timeoutMs: z.optional(ms(1)),
   retries: z.optional(whole(0, 100, RETRIES)),
   refreshAheadMs: z.optional(ms(0)),
   expiryMarginMs: z.optional(ms(0)),
-  bodyFormat: z.optional(
-    z.custom<'json' | 'form'>((value) => value === 'json' || value === 'form', "must be 'json' or 'form'"),
-  ),
+  bodyFormat: z.optional(z.enum(['json', 'form'], "must be 'json' or 'form'")),
   store: z.optional(
     objectWith<TokenStore>(['get', 'set'], STORE).check(
       z.refine(({ lease }) => lease === undefined || typeof lease === 'function', LEASE),
     ),
   ),
-  encryptionKeys: z.optional(z.array(text(TEXT), KEYS).check(z.refine(({ length }) => length > 0, KEYS))),
+  encryptionKeys: z.optional(z.array(text(TEXT), KEYS).check(z.minLength(1, KEYS))),
   fetch: z.optional(fn<FetchLike>(FUNCTION)),
   onEvent: z.optional(fn<(event: AuthEvent) => void>(FUNCTION)),
   clock: z.optional(objectWith<Clock>(['monotonicMs', 'epochMs', 'sleep'], CLOCK)),
@@ -274,13 +269,12 @@ export function resolveOptions(options: unknown): ResolvedOptions {
 
 /** The validated options of a provider, with defaults applied, or every problem. */
 export function checkOptions(options: unknown): ResolvedOptions | Problem[] {
-  const parsed = z.safeParse(providerShape, options)
+  const parsed = parse(providerShape, options)
   const given: Partial<TokenProviderOptions> = options ?? {}
   const environment = checkEnvironment(given.environment, 'environment')
-  const found = parsed.success ? [] : problemsOf(parsed.error)
-  const problems = [...found, ...credentialProblems(given)]
+  const problems = [...parsed.problems, ...credentialProblems(given)]
   if (Array.isArray(environment)) return [...problems, ...environment]
-  if (!parsed.success || problems.length > 0) return problems
+  if (parsed.data === undefined || problems.length > 0) return problems
   const {
     clientSecret = '',
     clientAssertion,
@@ -335,13 +329,14 @@ export function resolveAttach(
   options: unknown = {},
   { fetch = false }: { readonly fetch?: boolean } = {},
 ): ResolvedAttach {
-  const parsed = z.safeParse(fetch ? attachFetchShape : attachShape, options)
-  const problems = parsed.success ? [] : problemsOf(parsed.error)
-  if (!hasFunction(tokens, 'getToken'))
-    problems.unshift({ option: 'tokens', kind: 'invalid', reason: PROVIDER })
-  if (!parsed.success || problems.length > 0)
+  const parsed = parse<z.output<typeof attachFetchShape>>(fetch ? attachFetchShape : attachShape, options)
+  const noProvider: Problem[] = hasFunction(tokens, 'getToken')
+    ? []
+    : [{ option: 'tokens', kind: 'invalid', reason: PROVIDER }]
+  const problems = [...noProvider, ...parsed.problems]
+  const resolved = parsed.data
+  if (resolved === undefined || problems.length > 0)
     throw new ConfigurationError('The token cannot be attached', problems)
-  const resolved: z.output<typeof attachFetchShape> = parsed.data
   const { header = 'Authorization', scheme = 'Bearer', renewOnStatus = [401], fetch: given } = resolved
   const prefix = scheme === '' ? '' : `${scheme} `
   return { header, headerKey: header.toLowerCase(), prefix, renewOnStatus, fetch: given }

@@ -7,7 +7,7 @@ import { randomUUID } from 'node:crypto'
 import type { EventEmitter } from 'node:events'
 import * as z from 'zod/mini'
 import { ConfigurationError, type Problem } from '../base/errors.ts'
-import { problemsOf, strict } from '../base/schema.ts'
+import { parse, strict } from '../base/schema.ts'
 import { queueOf, shareQueue } from './operation-queue.ts'
 import type { TokenStore } from './token-store.ts'
 
@@ -68,14 +68,15 @@ export function createRedisTokenStore(
   client: NodeRedisLike | IORedisLike,
   options: RedisTokenStoreOptions = {},
 ): TokenStore {
-  const parsed = z.safeParse(shape, options)
+  const { data, problems } = parse(shape, options)
   const run = scriptRunner(client)
-  if (!parsed.success || run === undefined) {
-    const problems = [...(run ? [] : [CLIENT]), ...(parsed.success ? [] : problemsOf(parsed.error))]
-    throw new ConfigurationError('The Redis token store cannot be used', problems)
-  }
+  if (data === undefined || run === undefined)
+    throw new ConfigurationError('The Redis token store cannot be used', [
+      ...(run ? [] : [CLIENT]),
+      ...problems,
+    ])
   surviveErrors(client)
-  const { keyPrefix = 'merchant-auth:' } = parsed.data
+  const { keyPrefix = 'merchant-auth:' } = data
   const leaseOf = (key: string): string => `${keyPrefix}${key}:lease`
   const store: TokenStore = {
     async get(key) {

@@ -2,7 +2,7 @@
 import { createPublicKey, type JsonWebKey, type KeyObject } from 'node:crypto'
 import * as z from 'zod/mini'
 import { ConfigurationError } from '../base/errors.ts'
-import { fn, headerName, ms, problemsOf, schemeName, strict } from '../base/schema.ts'
+import { fn, headerName, ms, parse, schemeName, strict } from '../base/schema.ts'
 import { isQuota } from './quota.ts'
 import type { SandboxClient, SandboxOptions, SandboxSettings } from './types.ts'
 
@@ -104,7 +104,7 @@ export function changedSettings(settings: SandboxSettings, changes: unknown): Sa
  * @throws {@link ConfigurationError} (`ERR_CONFIGURATION`) with every problem
  */
 export function checked<T>(what: string, name: string, shape: z.ZodMiniType<T>, value: unknown): T {
-  const parsed = z.safeParse(shape, value)
-  if (parsed.success) return parsed.data
-  throw new ConfigurationError(`${what} cannot be used`, problemsOf(parsed.error, name))
+  const { data, problems } = parse(shape, value, name)
+  if (data === undefined) throw new ConfigurationError(`${what} cannot be used`, problems)
+  return data
 }

@@ -29,6 +29,16 @@ it('creates its own provider from options', async () => {
   expect([sentStatuses(), ground.env.counts.token]).toEqual([[200, 200], 1])
 })
 
+it('has the provider that it created, which its owner can close', async () => {
+  const { environment, clientId, clientSecret, merchantUrl } = ground.env
+  const interceptor = createAuthInterceptor({ environment, clientId, clientSecret })
+  const api = axios.create({ baseURL: merchantUrl })
+  api.interceptors.request.use(interceptor)
+  await interceptor.tokens.close()
+  expect(await rejectionOf(api.get('/x'))).toMatchObject({ code: 'ERR_PROVIDER_CLOSED' })
+  expect(createAuthInterceptor(ground.tokens).tokens).toBe(ground.tokens)
+})
+
 it('throws a ConfigurationError for invalid options', () => {
   expect(() => createAuthInterceptor({} as never)).toThrow(ConfigurationError)
   expect(() => createAuthInterceptor(ground.tokens, { header: '' })).toThrow(ConfigurationError)

@@ -91,7 +91,7 @@ describe('the options of a provider', () => {
     ['clientId', [undefined, 5]],
     ['clientSecret', [undefined, '', null]],
     ['timeoutMs', ['10', Number.POSITIVE_INFINITY, 2 ** 31]],
-    ['retries', [-1, Number.POSITIVE_INFINITY]],
+    ['retries', [-1, 101, 2 ** 60, Number.POSITIVE_INFINITY]],
     ['refreshAheadMs', ['5 min']],
     ['expiryMarginMs', [2 ** 31]],
     ['bodyFormat', ['JSON']],

@@ -35,7 +35,7 @@ import type {
 } from './types.ts'
 
 export { createAuthInterceptor } from './interceptor.ts'
-export type { AxiosLike, AxiosRequestInterceptor } from './types.ts'
+export type { AuthInterceptor, AxiosLike, AxiosRequestInterceptor } from './types.ts'
 
 refuseOldNode() // createAuthInterceptor needs no other entry
 

@@ -9,7 +9,7 @@ import { createAttachContext } from '../context.ts'
 import { clearHeader, type Header } from '../headers.ts'
 import { addConfig, admitConfig, DEFAULT_ADAPTERS, startWait, urlOf } from './config.ts'
 import { createRedirectGuard, withoutRedirects } from './redirects.ts'
-import type { AxiosBeforeRedirect, AxiosConfig, AxiosRequestInterceptor } from './types.ts'
+import type { AuthInterceptor, AxiosBeforeRedirect, AxiosConfig, AxiosRequestInterceptor } from './types.ts'
 
 /**
  * A request interceptor that only attaches the token to calls below the environment's `apiUrls`: a 401 does not renew it,
@@ -20,7 +20,7 @@ import type { AxiosBeforeRedirect, AxiosConfig, AxiosRequestInterceptor } from '
  *
  * @param auth a provider, or the options for a new one
  * @param attach the header and its scheme; `renewOnStatus` has no effect here
- * @returns an interceptor for `instance.interceptors.request.use(…)`
+ * @returns an interceptor for `instance.interceptors.request.use(…)`; its `tokens` is the provider, for `close()`
  * @throws {@link ConfigurationError} (`ERR_CONFIGURATION`) with every invalid option
  * @example
  * api.interceptors.request.use(createAuthInterceptor(options))
@@ -28,7 +28,7 @@ import type { AxiosBeforeRedirect, AxiosConfig, AxiosRequestInterceptor } from '
 export function createAuthInterceptor(
   auth: TokenProvider | TokenProviderOptions,
   attach?: AttachOptions,
-): AxiosRequestInterceptor {
+): AuthInterceptor {
   const tokens = auth && 'getToken' in auth ? auth : createTokenProvider(auth)
   const context = createAttachContext(tokens, attach)
   const { destinations, isAuthorization } = context
@@ -61,7 +61,7 @@ export function createAuthInterceptor(
       return addHeader(config, url, attempt.token)
     })
   }
-  return intercept as object as AxiosRequestInterceptor
+  return Object.assign(intercept as object as AxiosRequestInterceptor, { tokens })
 }
 
 /** What an interceptor adds to a config. */

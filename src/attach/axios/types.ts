@@ -1,10 +1,17 @@
 /** The parts of axios used here, typed structurally: axios ships two declaration files, and callers may use either. */
+import type { TokenProvider } from '../../token/provider.ts'
 
 /**
  * A request interceptor for `instance.interceptors.request.use(…)`. It returns the config that it gets, or a promise of it
  * if it has to wait.
  */
 export type AxiosRequestInterceptor = <Config extends object>(config: Config) => Config | Promise<Config>
+
+/** The interceptor that `createAuthInterceptor` returns. */
+export interface AuthInterceptor extends AxiosRequestInterceptor {
+  /** Its provider: where it was created from options, for `tokens.close()`. */
+  readonly tokens: TokenProvider
+}
 
 /** An axios instance, from any copy of axios. */
 export interface AxiosLike {

@@ -8,7 +8,7 @@ import type { TokenProvider } from '../../token/provider.ts'
 export type AxiosRequestInterceptor = <Config extends object>(config: Config) => Config | Promise<Config>
 
 /** The interceptor that `createAuthInterceptor` returns. */
-export interface AuthInterceptor extends AxiosRequestInterceptor {
+export type AuthInterceptor = AxiosRequestInterceptor & {
   /** Its provider: where it was created from options, for `tokens.close()`. */
   readonly tokens: TokenProvider
 }

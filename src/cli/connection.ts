@@ -65,7 +65,10 @@ export function watchConnection(
 
 function proxyHintFor(env: CommandContext['env']): string | undefined {
   const name = ['HTTPS_PROXY', 'https_proxy', 'HTTP_PROXY', 'http_proxy'].find((variable) => env[variable])
-  return name && `${name} is set, but Node.js 22.21, 24 and later use it only with NODE_USE_ENV_PROXY=1.`
+  return (
+    name &&
+    `${name} is set, but Node.js 22.21, 24 and later use it only with NODE_USE_ENV_PROXY=1 in the environment.`
+  )
 }
 
 function factsOf(socket: Socket | TLSSocket): NonNullable<Connection['socket']> {

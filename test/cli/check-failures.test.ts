@@ -206,7 +206,7 @@ describe('a token request without a response', () => {
 
   it.each([
     [undefined, /If this network requires a proxy, set HTTPS_PROXY and NODE_USE_ENV_PROXY=1\.$/],
-    ['http://127.0.0.1:1', /HTTPS_PROXY is set, but Node\.js .* use it only with NODE_USE_ENV_PROXY=1\.$/],
+    ['http://127.0.0.1:1', /HTTPS_PROXY is set, but Node\.js .* use it only with NODE_USE_ENV_PROXY=1 in the environment\.$/],
   ])('suggests a proxy if it times out before it connects: HTTPS_PROXY=%s', async (HTTPS_PROXY, advice) => {
     vi.stubGlobal('fetch', () => new Promise(() => {}))
     const { code, last } = await check(at, ['--timeout-ms', '50'], { HTTPS_PROXY })

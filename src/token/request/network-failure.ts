@@ -27,7 +27,8 @@ interface Kind {
 
 const UNKNOWN_AUTHORITY =
   'No certificate authority that Node.js trusts has signed the certificate. If your company has its own authority, add ' +
-  'its certificate: NODE_EXTRA_CA_CERTS=ca.pem, or NODE_OPTIONS=--use-system-ca. Do not turn verification off.'
+  'its certificate: NODE_EXTRA_CA_CERTS=ca.pem in the environment (in a file of --env-file Node.js does not see it), or ' +
+  'NODE_OPTIONS=--use-system-ca. Do not turn verification off.'
 const MUTUAL_TLS =
   'The server may require a client certificate (mutual TLS), or there is no TLS version that both sides support.'
 const SEVERAL_ADDRESSES =

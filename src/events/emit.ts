@@ -1,6 +1,5 @@
 /** Where events are emitted: `onEvent` and the diagnostics channel. */
 import { type Channel, channel } from 'node:diagnostics_channel'
-import type { TokenStore } from '../store/token-store.ts'
 import type { AuthEvent } from './events.ts'
 import { warnStoreFailed } from './warnings.ts'
 
@@ -16,7 +15,7 @@ export type Emit = (event: AuthEvent | (() => AuthEvent)) => void
 export function createEmit(
   onEvent: ((event: AuthEvent) => void) | undefined,
   environment: string | undefined,
-  store?: TokenStore,
+  store?: object,
 ): Emit {
   return (given) => {
     if (onEvent === undefined && !diagnostics.hasSubscribers) {

@@ -1,6 +1,7 @@
 /** Which calls get the token: decided by the URL, and by what the caller set. */
+import type { Destinations } from '../environment/destinations.ts'
 import type { TokenWithheldEvent } from '../events/events.ts'
-import type { AttachContext } from './context.ts'
+import type { Sender } from './sender.ts'
 
 /** Why a call goes without the token. */
 export type WithheldReason = TokenWithheldEvent['reason']
@@ -14,6 +15,14 @@ export type WithheldReason = TokenWithheldEvent['reason']
  */
 export type Decision = 'attach' | 'token-request' | 'other-service' | 'other-attachment' | WithheldReason
 
+/** The attachment. */
+interface Attachment {
+  readonly destinations: Destinations
+  /** Whether the token's header is `Authorization`. */
+  readonly isAuthorization: boolean
+  readonly sender: Sender
+}
+
 /** What the caller set on a call. */
 interface Own {
   /** Its header of the token's name. */
@@ -24,7 +33,7 @@ interface Own {
 
 /** Decides on a call. */
 export function admit(
-  { destinations, isAuthorization, sender }: AttachContext,
+  { destinations, isAuthorization, sender }: Attachment,
   url: string,
   { header, credentials }: Own,
 ): Decision {

@@ -13,11 +13,18 @@ export type OperatorPath =
  */
 const REPLACED = /^~|\$[\w{(]|%\w+%|(?:^|[\\/])%[a-z](?![\w%])/i
 
+/** What is wrong with a value of an operator's that is quoted. */
+export const QUOTED = 'must not begin or end with a quote: docker and some other tools keep quotes'
+
+/** Whether a tool has kept the quotes around a value, or one of them. */
+export function isQuoted(text: string): boolean {
+  return /^["']|["']$/.test(text)
+}
+
 /** The path in a text: as it is, or in `file:./tokens` and `file:///var/lib/tokens`. */
 export function operatorPath(given: string): OperatorPath {
   const text = given.trim()
-  if (/^["']|["']$/.test(text))
-    return invalid('must not begin or end with a quote: docker and some other tools keep quotes')
+  if (isQuoted(text)) return invalid(QUOTED)
   const path = text.startsWith('file:') ? pathOfFileUrl(text) : text
   if (path === undefined || path === '') return invalid('must be a path, or a valid file URL')
   if (REPLACED.test(path))

@@ -1,5 +1,6 @@
 /** How far the connection for a request got, as undici, which is Node.js' fetch, reports on diagnostics channels. */
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
+import dns from 'node:dns'
 import type { Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import { isLoopback } from '../environment/environment.ts'
@@ -11,6 +12,8 @@ export interface Connection {
   readonly host: string
   /** Whether that host is this machine. */
   readonly isLoopback: boolean
+  /** Whether its name was resolved so far. */
+  isResolved?: boolean
   /** The proxy that was used, and whether it was reached. */
   proxy?: { readonly host: string; readonly connected: boolean }
   /** The connection on which the request was sent: its address, such as `203.0.113.7:443`, and what is known of its TLS. */
@@ -43,6 +46,9 @@ export function watchConnection(
     isLoopback: isLoopback(hostname),
     proxyHint: isUsed ? undefined : proxyHintFor(env),
   }
+  dns.lookup(hostname.replace(/^\[|\]$/g, ''), (error) => {
+    connection.isResolved = error === null
+  })
   const onConnect = ({ connectParams }: Message, connected: boolean): void => {
     const to = connectParams?.host
     if (isUsed && to !== undefined && to !== host) connection.proxy = { host: show(to), connected }

@@ -8,7 +8,7 @@ import {
 import { spentForMs } from '../base/quota.ts'
 import { printable } from '../base/redact.ts'
 import type { TokenProviderOptions } from '../options/options.ts'
-import { BROKEN_OFF, networkFailureOf } from '../token/request/network-failure.ts'
+import { BROKEN_OFF, NO_DNS, networkFailureOf } from '../token/request/network-failure.ts'
 import { type RefusalReason, refusalOf } from '../token/request/refusal.ts'
 import { TOO_SHORT } from '../token/request/token-errors.ts'
 import { EXIT, oneOf } from './command.ts'
@@ -172,7 +172,7 @@ export function diagnoseNetwork(error: Error | undefined, connection: Connection
 
 /** A request that got no response in time. */
 export function diagnoseTimeout(connection: Connection): NetworkFinding {
-  const { host, socket, proxy, proxyHint } = connection
+  const { host, socket, proxy, proxyHint, isResolved } = connection
   if (socket !== undefined) {
     const advice =
       `${host} accepts connections, but does not respond, or is slow. Try again later, or allow more time with ` +
@@ -180,6 +180,10 @@ export function diagnoseTimeout(connection: Connection): NetworkFinding {
     return { step: 'response', text: 'no response in time', advice }
   }
   if (proxy !== undefined) return diagnoseProxy(connection, ' in time')
+  if (isResolved !== true) {
+    const advice = `${NO_DNS}${proxyHint === undefined ? '' : ` ${proxyHint}`}`
+    return { step: 'name', text: `cannot resolve ${host} in time`, advice }
+  }
   const hint = proxyHint ?? 'If this network requires a proxy, set HTTPS_PROXY and NODE_USE_ENV_PROXY=1.'
   const advice =
     'A firewall may drop the packets, the host or the port in the URL may be wrong, or the server may not speak TLS. ' +

@@ -154,8 +154,9 @@ function baseUrlFlaw(value: unknown, insecure: boolean): Flaw | undefined {
 
 function urlReason(value: string, { protocol, username, password }: URL): string | undefined {
   if (protocol !== 'https:' && protocol !== 'http:') return 'must be an https URL'
-  // Parsers drop line breaks: two URLs, as a YAML block has them, would silently become one.
-  if (/[\s|]/.test(value)) return 'must be one URL, without white space and |'
+  // Parsers drop line breaks, and turn the backslash of an escaped one into a slash: two URLs, as a YAML block or a .env file has
+  // them, would silently become one.
+  if (/[\s|\\]/.test(value)) return 'must be one URL, without white space, | and \\'
   if (username !== '' || password !== '') return 'must not contain a user name or a password'
   if (value.includes('?') || value.includes('#')) return 'must not contain a query or a fragment'
   return undefined

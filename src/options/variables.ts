@@ -1,7 +1,7 @@
 /** Environment variables as the options of a provider, for `optionsFromEnv` and the command. Files are read by the callers. */
 
 import type { Flaw, Problem } from '../base/errors.ts'
-import { operatorPath } from '../base/operator-path.ts'
+import { isQuoted, operatorPath, QUOTED } from '../base/operator-path.ts'
 import { similarName } from '../base/similar-name.ts'
 import type { Environment } from '../environment/environment.ts'
 import {
@@ -38,6 +38,14 @@ const VARIABLES = {
   expiryMarginMs: 'MERCHANT_AUTH_EXPIRY_MARGIN_MS',
   store: STORE_VARIABLE,
 } as const
+
+/** The options whose values never begin or end with a quote, unless a tool has kept it. */
+const NEVER_QUOTED = [
+  'environment.authUrl',
+  'environment.audience',
+  'environment.apiUrls',
+  'clientId',
+] as const
 
 /** The variables that are read. */
 export const VARIABLE_NAMES: readonly string[] = [
@@ -131,6 +139,11 @@ export function readVariables(
   const source = credentialSource(variables)
   const read = (option: keyof typeof VARIABLES): string | undefined => variables[VARIABLES[option]]?.trim()
   const problems: Problem[] = []
+  const readUnquoted = (option: (typeof NEVER_QUOTED)[number]): string => {
+    const text = read(option) ?? ''
+    if (isQuoted(text)) problems.push({ option, kind: 'invalid', reason: QUOTED })
+    return text.replace(/^["']|["']$/g, '')
+  }
   if (flaw !== undefined) problems.push({ option: source.variable, ...flaw })
   if (storeFlaw !== undefined) problems.push({ option: 'store', ...storeFlaw })
   for (const name of CREDENTIALS)
@@ -146,14 +159,14 @@ export function readVariables(
   })
   const options: TokenProviderOptions = {
     environment: {
-      authUrl: read('environment.authUrl') ?? '',
-      audience: read('environment.audience') ?? '',
-      apiUrls: apiUrlsFrom(read('environment.apiUrls') ?? '', apis, problems),
+      authUrl: readUnquoted('environment.authUrl'),
+      audience: readUnquoted('environment.audience'),
+      apiUrls: apiUrlsFrom(readUnquoted('environment.apiUrls'), apis, problems),
       ...(allowInsecureRequests !== undefined && {
         allowInsecureRequests: booleanFrom(allowInsecureRequests, problems),
       }),
     },
-    clientId: read('clientId') ?? '',
+    clientId: readUnquoted('clientId'),
     ...credentialFrom(source, variables, readCredential),
     ...(parameters !== undefined && { tokenParameters: parametersFrom(parameters, problems) }),
     ...Object.fromEntries(durations),

@@ -1,5 +1,6 @@
 // `check` if the token request fails: the step, the exit code and the advice for each kind of failure.
 import { channel } from 'node:diagnostics_channel'
+import dns from 'node:dns'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { certificate, startHttps } from './certificates.ts'
 import { check, eachWithSandbox, type Variables } from './rig.ts'
@@ -206,13 +207,30 @@ describe('a token request without a response', () => {
 
   it.each([
     [undefined, /If this network requires a proxy, set HTTPS_PROXY and NODE_USE_ENV_PROXY=1\.$/],
-    ['http://127.0.0.1:1', /HTTPS_PROXY is set, but Node\.js .* use it only with NODE_USE_ENV_PROXY=1 in the environment\.$/],
+    [
+      'http://127.0.0.1:1',
+      /HTTPS_PROXY is set, but Node\.js .* use it only with NODE_USE_ENV_PROXY=1 in the environment\.$/,
+    ],
   ])('suggests a proxy if it times out before it connects: HTTPS_PROXY=%s', async (HTTPS_PROXY, advice) => {
     vi.stubGlobal('fetch', () => new Promise(() => {}))
     const { code, last } = await check(at, ['--timeout-ms', '50'], { HTTPS_PROXY })
     expect(code).toBe(4)
     expect(last).toMatchObject({ step: 'connection', advice: expect.stringMatching(advice) })
     expect(last?.text).toMatch(/^no connection to 127\.0\.0\.1:\d+ in time$/)
+  })
+
+  it('names the DNS server if the name is not resolved in time', async () => {
+    using _ = vi.spyOn(dns, 'lookup').mockImplementation((() => {}) as never)
+    vi.stubGlobal('fetch', () => new Promise(() => {}))
+    const { code, steps, last } = await check(at, [
+      '--timeout-ms',
+      '50',
+      '--auth-url',
+      'https://auth.example',
+    ])
+    expect([code, steps.map(({ step }) => step)]).toEqual([4, ['options', 'name']])
+    expect(last?.text).toBe('cannot resolve auth.example in time')
+    expect(last?.advice).toContain('DNS server')
   })
 
   it.each([

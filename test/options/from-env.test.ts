@@ -74,6 +74,16 @@ describe('optionsFromEnv', () => {
     expect((clientSecret as () => string)()).toBe(SECRET)
   })
 
+  it.each([
+    'MERCHANT_AUTH_URL',
+    'MERCHANT_AUTH_AUDIENCE',
+    'MERCHANT_AUTH_API_URLS',
+    'MERCHANT_AUTH_CLIENT_ID',
+  ] as const)('rejects %s in quotes, which docker and others keep, with one problem', (name) => {
+    for (const quoted of [`"${GOOD[name]}"`, `'${GOOD[name]}'`, `"${GOOD[name]}`])
+      expect(kindsOf({ ...GOOD, [name]: quoted })).toEqual([[name, 'invalid']])
+  })
+
   const [merchant, inStore] = ['https://api.example/merchant', 'https://api.example/in-store']
   it.each([
     [`merchant=${merchant},inStore=${inStore}`, { merchant, inStore }],
@@ -94,6 +104,9 @@ describe('optionsFromEnv', () => {
     [',', 'MERCHANT_AUTH_API_URLS', 'missing'],
     [`merchant=${merchant};inStore=${inStore}`, 'MERCHANT_AUTH_API_URLS', 'invalid'],
     [`merchant=${merchant}|inStore=${inStore}`, 'MERCHANT_AUTH_API_URLS.merchant', 'invalid'],
+    // A reader of .env files left an escaped line break as it is.
+    [`merchant=${merchant}\\ninStore=${inStore}`, 'MERCHANT_AUTH_API_URLS.merchant', 'invalid'],
+    [`"merchant=${merchant}"`, 'MERCHANT_AUTH_API_URLS', 'invalid'],
   ])('rejects MERCHANT_AUTH_API_URLS=%s', (MERCHANT_AUTH_API_URLS, option, kind) => {
     expect(kindsOf({ ...GOOD, MERCHANT_AUTH_API_URLS })).toEqual([[option, kind]])
   })

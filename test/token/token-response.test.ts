@@ -429,7 +429,9 @@ describe('the error message for a status', () => {
 })
 
 describe('the error message without a complete response', () => {
-  const SLOW = 'The token endpoint hangs or is slow: try again later, or raise timeoutMs.'
+  const SLOW =
+    'The token endpoint, the network or the DNS server hangs or is slow: try again later, or raise timeoutMs; ' +
+    'npx merchant-auth check says which of them it is.'
 
   it.each<[string, Answer, number?]>([
     ['received no response (connect ECONNREFUSED). Nothing listens on this port', noConnection],

@@ -39,6 +39,10 @@ const NO_SANDBOX =
   'its output to .env again. Otherwise check the port in the URL, and whether the service is running.'
 const UNKNOWN = 'Check the URL, the network, the firewall and the proxy.'
 
+/** What to do about a DNS server that does not respond. */
+export const NO_DNS: string =
+  'The DNS server did not respond. Check the network and the DNS settings of this machine or container, and try again.'
+
 /** What to do about a connection that ends before the response does. */
 export const BROKEN_OFF: string =
   'Try again. If it happens again, check whether the URL should begin with https:, whether the server requires a client ' +
@@ -142,8 +146,7 @@ const KINDS: readonly Kind[] = [
   {
     pattern: /^EAI_AGAIN$/,
     step: 'name',
-    advice:
-      'The DNS server did not respond. Check the network and the DNS settings of this machine or container, and try again.',
+    advice: NO_DNS,
   },
   {
     pattern: /^(?:ETIMEDOUT|UND_ERR_CONNECT_TIMEOUT)$/,

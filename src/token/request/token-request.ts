@@ -177,7 +177,8 @@ export class TokenRequest {
     }
     const what =
       leftMs > 0
-        ? `returned no response within ${leftMs} ms. The token endpoint hangs or is slow: try again later, or raise timeoutMs.`
+        ? `returned no response within ${leftMs} ms. The token endpoint, the network or the DNS server hangs or is slow: try ` +
+          'again later, or raise timeoutMs; npx merchant-auth check says which of them it is.'
         : 'was not sent: the process stood still, and timeoutMs had passed. Try again.'
     return await within(clock, { endsAt, closed }, exchange, () =>
       this.#failure(`POST ${this.#endpoint} ${what}`, { code: 'ERR_TOKEN_TIMEOUT', retryable: true }),

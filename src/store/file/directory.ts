@@ -30,9 +30,14 @@ const SHARED: Flaw = {
   reason: 'must be a directory that only its owner can write: chmod 700, or name one that does not exist yet',
 }
 
-/** A name that no other file has. */
-export function uniqueName(): string {
-  return process.getBuiltinModule('node:crypto').randomUUID() // Jest's jsdom has no global one
+/** The name of a file that is renamed or removed at once, unless its process is killed. */
+export function temporaryName(): string {
+  const { randomUUID } = process.getBuiltinModule('node:crypto') // Jest's jsdom has no global one
+  return `${randomUUID()}.tmp`
+}
+
+export function isTemporary(name: string): boolean {
+  return /^[0-9a-f-]{36}\.tmp$/.test(name)
 }
 
 /** Whether a name in the directory is that of an entry or of a key's folder. */
@@ -132,7 +137,7 @@ function isRestored(directory: string): boolean {
  * is (Deno). The file is asked, not its path, which others could replace.
  */
 function createdIn(directory: string): Stats {
-  const path = join(directory, `${uniqueName()}.tmp`)
+  const path = join(directory, temporaryName())
   const file = openSync(path, 'wx', 0o600)
   try {
     return fstatSync(file)
@@ -145,13 +150,9 @@ function createdIn(directory: string): Stats {
 /** Whether a store has been here, and nobody else. */
 function containsOnlyStore(directory: string): boolean {
   const names = readdirSync(directory)
-  const isOwn = (name: string): boolean => isOfStore(name) || isProbe(name) || isGitignore(directory, name)
+  const isOwn = (name: string): boolean =>
+    isOfStore(name) || isTemporary(name) || isGitignore(directory, name)
   return names.length > 0 && names.every(isOwn)
-}
-
-/** A process may have been killed while it looked what becomes of a file. */
-function isProbe(name: string): boolean {
-  return /^[0-9a-f-]{36}\.tmp$/.test(name)
 }
 
 /** A user's own `.gitignore` has more in it than that of the store. */

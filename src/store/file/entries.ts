@@ -5,7 +5,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { StoreQueue, shareQueue } from '../operation-queue.ts'
 import { type TokenStore, UNREADABLE } from '../token-store.ts'
 import { contentFor, createContentFile, readContentFile, remainsMs, removeFile } from './content-file.ts'
-import { inFolder, pathsOf, temporaryName } from './key-folder.ts'
+import { temporaryName } from './directory.ts'
+import { inFolder, pathsOf } from './key-folder.ts'
 import { acquireLease } from './leases.ts'
 import { removeUnused } from './unused-files.ts'
 
@@ -30,7 +31,7 @@ export function storeOfFiles(directory: string): TokenStore {
       const { entry, folder } = pathsOf(directory, key)
       const content = contentFor(value, ttlMs)
       await inFolder(folder, async () => {
-        const temporary = join(folder, temporaryName())
+        const temporary = join(folder, temporaryName()) // stays if this process is killed, until the folder is unused for a day
         await createContentFile(temporary, content)
         // A process may have stopped, or been busy, for longer than a token lives.
         if (remainsMs(content) > 0) await replaceFile(entry, temporary)

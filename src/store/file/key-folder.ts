@@ -3,16 +3,13 @@ import { lstat, mkdir } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { storeErrorCode } from '../token-store.ts'
 import { removeFile } from './content-file.ts'
-import { OWNER_ONLY, requireDirectory, uniqueName } from './directory.ts'
+import { OWNER_ONLY, requireDirectory } from './directory.ts'
 
 /** What belongs to a key in the directory of a store. */
 interface KeyPaths {
   readonly entry: string
   readonly folder: string
 }
-
-/** A writer needs less for its file, or was killed. */
-const LEFTOVER_MS = 10_000
 
 /** The paths of a key. Names have a fixed length, whatever the key, and file systems that ignore case may have them. */
 export function pathsOf(directory: string, key: string): KeyPaths {
@@ -60,15 +57,4 @@ async function makeFolder(folder: string): Promise<void> {
 
 function undefinedIfMissing(error: unknown): undefined {
   if (storeErrorCode(error) !== 'ENOENT') throw error
-}
-
-/** The name of an entry that is being written: with the time, as the clock of the file system may differ. */
-export function temporaryName(): string {
-  return `${Date.now()}.${uniqueName()}.tmp`
-}
-
-/** Whether this is the name of an entry whose writer was killed. */
-export function isLeftover(name: string): boolean {
-  const writtenAt = /^(\d+)\.[0-9a-f-]{36}\.tmp$/.exec(name)?.[1]
-  return writtenAt !== undefined && Math.abs(Date.now() - Number(writtenAt)) > LEFTOVER_MS
 }

@@ -14,14 +14,13 @@ import {
   remainsMs,
   removeFile,
 } from './content-file.ts'
-import { isLeftover } from './key-folder.ts'
 
 /** A lease has its content this soon after it was created, or nobody holds it. */
 const CREATION_MS = 1_000
 
 /**
- * Acquires the lease of a folder, and removes what was left there. Resolves with a function that releases it, or with undefined
- * if another process holds it.
+ * Acquires the lease of a folder, and removes those before it. Resolves with a function that releases it, or with undefined if
+ * another process holds it.
  */
 export async function acquireLease(
   folder: string,
@@ -40,8 +39,7 @@ export async function acquireLease(
   }
   // This process may have been late: others created higher numbers, and removed this one. Each creates first and looks then,
   // so that of two processes at least one sees the other.
-  const names = await readdir(folder)
-  const numbers = leaseNumbersIn(names)
+  const numbers = leaseNumbersIn(await readdir(folder))
   const others = numbers.filter((other) => other !== number)
   const isLate = !numbers.includes(number) || others.some((other) => other > number)
   if (isLate || (await isAnyHeld(folder, others))) {
@@ -49,7 +47,6 @@ export async function acquireLease(
     return undefined
   }
   for (const earlier of others) await removeFile(pathOf(folder, earlier))
-  for (const name of names.filter(isLeftover)) await removeFile(join(folder, name))
   return async () => {
     // A lease whose time has passed is left alone: a day later another process may have a lease of the same name.
     if (remainsMs(content) > 0) await invalidateFile(path)

@@ -2,8 +2,7 @@
 import { lstat, readdir, rmdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { readContentFile, removeFile } from './content-file.ts'
-import { isOfStore } from './directory.ts'
-import { isLeftover } from './key-folder.ts'
+import { isOfStore, isTemporary } from './directory.ts'
 import { isAnyHeld, leaseNumbersIn } from './leases.ts'
 
 const UNUSED_MS = 24 * 60 * 60 * 1_000
@@ -64,6 +63,6 @@ async function removeFolder(path: string, before: number): Promise<void> {
   const names = await readdir(path)
   if (await isAnyHeld(path, leaseNumbersIn(names))) return
   for (const name of names)
-    if (/^\d+\.lease$/.test(name) || isLeftover(name)) await removeFile(join(path, name))
+    if (/^\d+\.lease$/.test(name) || isTemporary(name)) await removeFile(join(path, name))
   await rmdir(path)
 }

@@ -3,7 +3,7 @@ import type { Client, Contender, Service, Transport } from './contenders/contend
 import { contenders } from './contenders/index.ts'
 import { before } from './contenders/ours.ts'
 import { median, shown } from './numbers.ts'
-import { type Chart, type Check, isAgainst, isCheck, progress, type Section, type Summary } from './part.ts'
+import { type Check, isAgainst, isCheck, progress, type Section, type Summary } from './part.ts'
 import { measure, type Ratio, type Rounds, type Runner, ratioOf, type Times } from './rounds.ts'
 
 export interface Group {
@@ -13,7 +13,6 @@ export interface Group {
   readonly only?: readonly string[]
   /** How many calls begin at once; the next begin when all of them have ended. 1 by default. */
   readonly inFlight?: number
-  readonly path?: string
   readonly transport?: () => Transport
   /** The highest ratio to the baseline, by contender. */
   readonly limits?: Readonly<Record<string, number>>
@@ -84,9 +83,9 @@ async function measureGroup(
   return { group, baseline: entrants[0]?.name ?? '', entrants, times, failures }
 }
 
-function runnerOf(name: string, client: Client, { inFlight = 1, path }: Group): Runner {
+function runnerOf(name: string, client: Client, { inFlight = 1 }: Group): Runner {
   const call = async (): Promise<void> => {
-    const status = await client.call(path)
+    const status = await client.call()
     if (status !== 200) throw new Error(`${name}: a call was answered ${status}`)
   }
   return {
@@ -175,17 +174,6 @@ function checksAgainstBefore({ group, entrants, times }: Result): Check[] {
       limit: 1,
       tolerance: group.tolerance,
     }))
-}
-
-export function chartRows(results: readonly Result[]): Chart['rows'] {
-  return results.flatMap((result) =>
-    measuredOf(result)
-      .filter(({ name }) => name !== result.baseline && !name.endsWith(SECOND_COPY))
-      .map(({ name, kind }) => {
-        const { ratio, from, to } = ratioToBaseline(result, name)
-        return { name, kind, value: ratio, from, to, group: result.group.title }
-      }),
-  )
 }
 
 export function summaryOf(what: string, results: readonly Result[]): Summary {

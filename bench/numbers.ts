@@ -1,15 +1,9 @@
-/** Medians, quantiles, and how figures are written. */
+/** Medians, and how figures are written. */
 
 export function median(values: readonly number[]): number {
   const sorted = [...values].sort((a, b) => a - b)
   const middle = sorted.length / 2
   return ((sorted[Math.ceil(middle) - 1] ?? Number.NaN) + (sorted[Math.floor(middle)] ?? Number.NaN)) / 2
-}
-
-/** The value below which the share `q` of the values lies; NaN if there are none. */
-export function quantile(values: readonly number[], q: number): number {
-  const sorted = [...values].sort((a, b) => a - b)
-  return sorted[Math.min(sorted.length - 1, Math.floor(q * sorted.length))] ?? Number.NaN
 }
 
 /** A count, or a figure with about three significant digits; thousands are separated. */

@@ -16,25 +16,6 @@ export interface Check {
   readonly tolerance: number
 }
 
-export interface Chart {
-  /** File name below `bench/charts/`, with `.svg`. */
-  readonly file: string
-  readonly title: string
-  readonly unit: string
-  /** Dots are ratios, with their ranges, around a line at 1. */
-  readonly kind: 'bars' | 'dots'
-  readonly rows: readonly {
-    readonly name: string
-    readonly kind: Contender['kind']
-    readonly value: number
-    /** Where the value lies with a confidence of 95 %. */
-    readonly from?: number
-    readonly to?: number
-    /** A heading that keeps rows together. */
-    readonly group?: string
-  }[]
-}
-
 /** Pages of the package with tables between `<!-- bench -->` and `<!-- /bench -->`. */
 export const PAGES = ['README.md', 'docs/coming-from-elsewhere.md', 'docs/speed.md'] as const
 
@@ -52,7 +33,6 @@ export interface Section {
   readonly rows: readonly (readonly (string | number)[])[]
   readonly notes?: readonly string[]
   readonly checks: readonly Check[]
-  readonly chart?: Chart
   /** Tables for pages of the package. */
   readonly summary?: Summary | readonly Summary[]
 }
@@ -131,11 +111,6 @@ export function mustBeFound(
   outcome: Outcome<unknown>,
 ): void {
   if (kind === 'ours' && 'why' in outcome) throw new Error(`${name}: ${outcome.why}`)
-}
-
-/** What a cell of a table says. */
-export function cell<Found>(outcome: Outcome<Found>, show: (found: Found) => string): string {
-  return 'found' in outcome ? show(outcome.found) : outcome.why
 }
 
 /** Does something with each item, at most `width` at a time, and keeps the order. */

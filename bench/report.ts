@@ -52,7 +52,7 @@ export function resultsPage(sections: readonly Section[], minutes: number): stri
     .concat('\n')
 }
 
-function sectionInMarkdown({ title, intro, columns, rows, notes = [], checks, chart }: Section): string[] {
+function sectionInMarkdown({ title, intro, columns, rows, notes = [], checks }: Section): string[] {
   const checkRows = checks.map((check) => [
     check.name,
     figure(check.value),
@@ -63,7 +63,6 @@ function sectionInMarkdown({ title, intro, columns, rows, notes = [], checks, ch
   return [
     `## ${title}`,
     intro,
-    ...(chart ? [`![${chart.title}](charts/${chart.file})`] : []),
     table(columns, rows),
     ...(notes.length > 0 ? [notes.map((note) => `- ${note}`).join('\n')] : []),
     ...(checks.length > 0 ? [table(['Check', 'Measured', 'At most', 'Tolerance', ''], checkRows)] : []),

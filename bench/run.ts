@@ -1,21 +1,21 @@
 /** Runs the parts, each in a process of its own, judges the checks, and writes the report. `--help` lists the options. */
 import { spawn } from 'node:child_process'
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { PAGES, type Section } from './part.ts'
 import { checkInText, figuresOf, isMissed, pageWith, resultsPage } from './report.ts'
 
-const PARTS = ['price', 'sockets', 'cost', 'steady', 'crowd', 'matrix', 'memory', 'start', 'size']
-/** Those that are precise beside other programs. Tests count requests and failures; `npm run check:package` limits sizes. */
-const PARTS_IN_CHECK = ['cost', 'start']
+const PARTS = ['price', 'cost', 'matrix', 'size']
+/** The one that is precise beside other programs. Tests count requests and failures; `npm run check:package` limits sizes. */
+const PARTS_IN_CHECK = ['cost']
 /** Those that measure the earlier build, too. */
-const PARTS_AGAINST = ['price', 'sockets', 'cost']
+const PARTS_AGAINST = ['price', 'cost']
 const HELP = `npm run bench [-- OPTIONS]
 
 Measures this package and its peers, on two cores that do nothing else.
-Writes bench/RESULTS.md, bench/charts/ and the tables in ${PAGES.join(', ')}.
+Writes bench/RESULTS.md and the tables in ${PAGES.join(', ')}.
 
   --check           ${PARTS_IN_CHECK.join(', ')}, in short, for CI; writes nothing
   --against FOLDER  this build beside an earlier one, a folder with package.json and dist; writes nothing
@@ -105,17 +105,12 @@ async function runPart(name: string): Promise<Section[]> {
 }
 
 async function writeReport(): Promise<void> {
-  // Only here: Vega takes a while to load, and a check draws nothing.
-  const { draw } = await import('./chart.ts')
-  rmSync(here('charts/'), { recursive: true, force: true })
-  mkdirSync(here('charts/'))
-  for (const { chart } of sections) if (chart) writeFileSync(here(`charts/${chart.file}`), await draw(chart))
   writeFileSync(here('RESULTS.md'), resultsPage(sections, Math.ceil(seconds() / 60)))
   for (const page of PAGES) {
     const file = here(`../${page}`)
     writeFileSync(file, pageWith(page, readFileSync(file, 'utf8'), sections))
   }
-  console.log(`\nbench/RESULTS.md, bench/charts/ and the tables in ${PAGES.join(', ')} are written.`)
+  console.log(`\nbench/RESULTS.md and the tables in ${PAGES.join(', ')} are written.`)
 }
 
 function seconds(): number {

@@ -4,15 +4,12 @@ import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { setTimeout as delay } from 'node:timers/promises'
 import type { Service } from './contenders/contender.ts'
 import { stayOnCore } from './cores.ts'
 
 interface ServiceOptions {
   /** Lifetime of a token in seconds. */
   readonly expiresIn?: number
-  /** How long a token request takes (ms). The token is issued in the middle of that time. */
-  readonly tokenLatencyMs?: number
   /** The core that it stays on. By default any. */
   readonly core?: number
 }
@@ -22,10 +19,6 @@ export interface RunningService {
   close(): Promise<void>
 }
 
-/** Calls to this path are answered with `connection: close`. */
-export const CLOSING_PATH = '/orders/last'
-
-const COUNT_PATH = '/token-requests'
 export const AUDIENCE = 'https://api.test.example.com'
 
 export async function startService(options: ServiceOptions = {}): Promise<RunningService> {
@@ -51,27 +44,16 @@ export async function startService(options: ServiceOptions = {}): Promise<Runnin
   }
 }
 
-/** How many token requests a service has got. */
-export async function tokenRequestsTo({ authUrl }: Service): Promise<number> {
-  return Number(await (await fetch(authUrl + COUNT_PATH)).text())
-}
-
 if (import.meta.main) {
-  const {
-    expiresIn = 36_000,
-    tokenLatencyMs = 0,
-    core,
-  } = JSON.parse(process.argv[2] ?? '{}') as ServiceOptions
+  const { expiresIn = 36_000, core } = JSON.parse(process.argv[2] ?? '{}') as ServiceOptions
   if (core !== undefined) stayOnCore(core)
   const expiresAt = new Map<string, number>()
   let tokenRequests = 0
 
-  const issueToken = async (response: ServerResponse): Promise<void> => {
+  const issueToken = (response: ServerResponse): void => {
     tokenRequests += 1
-    await delay(tokenLatencyMs / 2)
     const token = createToken(tokenRequests, expiresIn)
     expiresAt.set(`Bearer ${token}`, performance.now() + expiresIn * 1_000)
-    await delay(tokenLatencyMs / 2)
     const body = { access_token: token, expires_in: expiresIn, scope: 'merchant', token_type: 'Bearer' }
     // The client's event loop would not see the end of a kept connection while a measurement keeps it busy.
     answer(response, 200, { body, closes: true })
@@ -80,17 +62,13 @@ if (import.meta.main) {
   const listOrders = (request: IncomingMessage, response: ServerResponse): void => {
     const until = expiresAt.get(request.headers.authorization ?? '')
     const isValid = until !== undefined && performance.now() < until
-    answer(response, isValid ? 200 : 401, {
-      body: { orders: [] },
-      closes: request.url?.endsWith(CLOSING_PATH) ?? false,
-    })
+    answer(response, isValid ? 200 : 401, { body: { orders: [] }, closes: false })
   }
 
   const server = createServer((request, response) => {
     request.resume().on('end', () => {
-      if (request.url === COUNT_PATH) response.end(String(tokenRequests))
-      else if (request.method !== 'POST') listOrders(request, response)
-      else issueToken(response).catch((error: unknown) => response.destroy(error as Error))
+      if (request.method !== 'POST') listOrders(request, response)
+      else issueToken(response)
     })
   })
   server.keepAliveTimeout = 60_000

@@ -1,7 +1,7 @@
 /**
  * Installs what is measured, this package as it would be published too, and runs the benchmark.
  *
- * npm run bench [-- --check] [-- --against FOLDER] [-- --only price,sockets] [-- --help]
+ * npm run bench [-- --check] [-- --against FOLDER] [-- --only price,cost] [-- --help]
  */
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'

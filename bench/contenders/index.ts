@@ -17,9 +17,3 @@ export const contenders: readonly Contender[] = [
   (a, b) =>
     CLIENTS.indexOf(a.client) - CLIENTS.indexOf(b.client) || KINDS.indexOf(a.kind) - KINDS.indexOf(b.kind),
 )
-
-export function contenderOf(name: string): Contender {
-  const found = contenders.find((contender) => contender.name === name)
-  if (!found) throw new Error(`No contender is called ${name}`)
-  return found
-}

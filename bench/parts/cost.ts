@@ -1,6 +1,5 @@
 /** What one call costs without a network, and whether it costs the same with ten thousand calls in flight. */
 import {
-  chartRows,
   costSection,
   type Group,
   measureGroups,
@@ -96,13 +95,6 @@ async function cost(): Promise<Section[]> {
     {
       ...oneByOneSection,
       summary: summaryOf('A call without a network', results),
-      chart: {
-        file: 'cost.svg',
-        title: 'Cost of a call without a network',
-        unit: 'times a constant header (logarithmic scale), and where it lies with a confidence of 95 %',
-        kind: 'dots',
-        rows: chartRows(results),
-      },
     },
     { ...inFlightSection, checks },
   ]

@@ -59,7 +59,7 @@ const MAX_WINDOW_MS = 60 * 60 * 1000
 const MAX_MARGIN_MS = 10 * 1000
 
 /** The lifetime of one token, counted from the moment its request was sent. */
-export class Lifetime {
+class Lifetime {
   /** How long before its margin the token is renewed in the background (ms); 0: never. */
   readonly windowMs: number
   /**

@@ -5,7 +5,7 @@
 import type { Clock } from '../base/clock.ts'
 import type { CachedToken } from './request/access-token.ts'
 
-/** The tokens of one provider. Each is kept to its own margin, whatever it was replaced for. */
+/** The tokens of one provider. One that was replaced stays available until its own expiry margin, whatever the reason. */
 export class KnownTokens {
   readonly #clock: Clock
   #current: CachedToken | undefined
@@ -24,12 +24,12 @@ export class KnownTokens {
     return this.#current
   }
 
-  /** The one that it replaced, while that may be used. */
+  /** The previous token, as long as it may be used. */
   get before(): CachedToken | undefined {
     return this.#ifServable(this.#before)
   }
 
-  /** A newer one that may be used. An API rejected it, and accepted the one in use: it waits to be tried again. */
+  /** A newer token that an API rejected, while it accepted the one in use: it waits to be tried again, if it may be used. */
   get newer(): CachedToken | undefined {
     return this.#ifServable(this.#newer)
   }
@@ -58,14 +58,14 @@ export class KnownTokens {
     return (this.#nthOf.get(token) ?? 0) > (this.#nthOf.get(other) ?? 0)
   }
 
-  /** The one before is in use again, and the present one waits. */
+  /** The previous token is in use again, and the present one waits. */
   restoreBefore(): void {
     this.#newer = this.#current
     this.#current = this.#before
     this.#before = undefined
   }
 
-  /** The newer one is in use again, if there is one. */
+  /** The newer token is in use again, if there is one. */
   tryNewer(): void {
     if (this.newer === undefined) return
     this.#before = this.#current

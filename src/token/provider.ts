@@ -32,7 +32,7 @@ import { ExpiredTokenError, lostRequest } from './request/token-errors.ts'
 import { TokenRequest } from './request/token-request.ts'
 import { Runs } from './runs.ts'
 import { FIRST_OPERATION_MS } from './shared/encrypted-store.ts'
-import { type Permission, type SharedNeed, SharedToken } from './shared/shared-token.ts'
+import { type Denial, type Permission, type SharedNeed, SharedToken } from './shared/shared-token.ts'
 
 /** The call whose token an API rejected. @inline */
 export interface RenewOptions {
@@ -91,8 +91,8 @@ export interface TokenProvider {
    * renewals for the API of `url`, or a quota of the token endpoint, allows none at the moment (event
    * `renewal-suppressed`), `url` is not below `apiUrls`, or the token endpoint issued the rejected token again.
    *
-   * Only clients with the token attached report which calls an API accepts. For their calls the 401 may be about the call:
-   * then nothing is renewed either, or the token before the current one is used. Here every 401 counts as one about the token.
+   * If you call this yourself, every 401 counts as one about the token, because the provider does not see which calls succeed.
+   * Attached clients report them: for their calls a single 401 may be about the call, and then renews nothing.
    *
    * @param rejected the token of the rejected call, or its value
    * @param options `url`: the URL that was called, which selects the API; `method`: of the call, for events; `signal`: ends
@@ -136,14 +136,14 @@ export function createTokenProvider(options: TokenProviderOptions): TokenProvide
   return new ClientCredentialsProvider(resolveOptions(options))
 }
 
-// After a wait the token can be gone only if a clock jumped. This limits the retries.
+/**
+ * How often a call looks for its token again after a wait: the token can be gone if a clock jumped, and a forced call may have
+ * waited for a request that was sent before it.
+ */
 const MAX_ROUNDS = 3
 
-/**
- * How an acquisition ended, if it did not fail: with a token; because the store fails and may be back soon, or another process
- * has the lease (background renewals wait for neither); or because a limit forbids a request.
- */
-type Outcome = 'acquired' | Exclude<Permission['kind'], 'found' | 'request'>
+/** How an acquisition ended, if it did not fail: with a token, or why none was requested. */
+type Outcome = 'acquired' | Denial['kind']
 
 /** A need for a token, and when (monotonic ms) its first caller began to wait. */
 interface WaitingNeed extends SharedNeed {
@@ -156,8 +156,8 @@ interface ForcedCall {
   readonly at: number
   /** How many requests this process had begun: the order of its own does not depend on a clock. */
   readonly requests: number
-  /** The token in use. */
-  readonly replaces: CachedToken | undefined
+  /** The token that was current then. */
+  readonly currentAtCall: CachedToken | undefined
 }
 
 /** A call whose token an API rejected. */
@@ -170,7 +170,7 @@ interface RejectedCall {
   readonly url: string | URL | undefined
 }
 
-/** Why a rejected token is not renewed: the 401 is about the call, or a limit holds. */
+/** Why a rejected token is not renewed: the 401 is about the call, as far as is known; or a limit forbids it. */
 type Suppression = Hold | { readonly reason: 'accepted'; readonly until?: undefined }
 
 class ClientCredentialsProvider implements TokenProvider {
@@ -228,6 +228,7 @@ class ClientCredentialsProvider implements TokenProvider {
 
   currentToken(): AccessToken | undefined {
     const { newer } = this.#tokens
+    // A newer token that an API did not know yet (see #useAlternative) is tried again after the pause that began then.
     if (newer !== undefined && (this.#limits.isBackgroundDue || this.#servable() === undefined))
       this.#tokens.tryNewer()
     const { current } = this.#tokens
@@ -254,14 +255,18 @@ class ClientCredentialsProvider implements TokenProvider {
   }
 
   async #getForced(signal: AbortSignal | undefined): Promise<AccessToken> {
-    const call: ForcedCall = { at: this.#now(), requests: this.#requests, replaces: this.#tokens.current }
+    const call: ForcedCall = {
+      at: this.#now(),
+      requests: this.#requests,
+      currentAtCall: this.#tokens.current,
+    }
     // A call may join a run whose request was sent before it, or that finds the token of such a request in the store.
     for (let round = 0; round < MAX_ROUNDS; round += 1) {
       this.#assertOpen()
       throwIfAborted(signal)
       this.#assertNoCooldown()
       await this.#runs.join('forced', () => this.#replaceForced(call), signal)
-      const token = this.#requestedAfter(call)
+      const token = this.#tokenRequestedAfter(call)
       if (token !== undefined) return token
     }
     throw new ExpiredTokenError(this.#endpoint)
@@ -274,6 +279,7 @@ class ClientCredentialsProvider implements TokenProvider {
     this.#assertOpen()
     throwIfAborted(signal)
     const value = typeof rejected === 'string' ? rejected : rejected.value
+    // An attachment gets the newer token by #alternativeFor. A client that renews by itself has no such way: switch now.
     const isByHand = attachment === undefined && value === this.#tokens.current?.token.value
     if (isByHand || this.#servable() === undefined) this.#tokens.tryNewer()
     const other = this.#servableOtherThan(value)
@@ -313,10 +319,13 @@ class ClientCredentialsProvider implements TokenProvider {
     await this.close()
   }
 
-  /** The newer token that waits; or the one before, where the API of a rejected call has accepted none with the current one. */
+  /**
+   * Another token that a rejected call may be repeated with, without a token request: a newer one that waits to be tried again,
+   * or else the previous token, if this API has accepted no call with the current one.
+   */
   #alternativeFor({ token, api }: RejectedCall): AccessToken | undefined {
     const { before, newer } = this.#tokens
-    const isAccepted = this.#limits.hasAccepted(token, api?.url ?? '')
+    const isAccepted = this.#limits.hasAccepted(api?.url, token)
     return newer?.token ?? (isAccepted ? undefined : before?.token)
   }
 
@@ -339,17 +348,34 @@ class ClientCredentialsProvider implements TokenProvider {
   #answered({ url, method, token, status, isRejection, rejected }: CallAnswer): void {
     const { api } = this.#destinations(url)
     if (api === undefined) return
-    const record = this.#limits.recordFor(api.url)
     const isAccepted = status >= 200 && status < 300
     const isOfCurrent = rejected !== undefined && rejected.value === this.#tokens.current?.token.value
+    // First the token that works becomes the current one, so that its acceptance counts as that of the current token.
     if (isOfCurrent && isAccepted) this.#useAlternative(token)
-    if (isAccepted) record.accepted(token.value, this.#tokens.current?.token.value)
+    if (isAccepted) this.#limits.recordFor(api.url).accepted(token.value, this.#tokens.current?.token.value)
     if (rejected === undefined) return
-    const isInQuestion = isOfCurrent && this.#servable() !== undefined
-    if (isInQuestion && isRejection) this.#rejectedBoth({ token: rejected.value, api, method, url })
-    const isRenewed = !isOfCurrent && this.#tokens.isNewer(token, rejected)
-    const hasHelped = isRenewed && !isRejection && status < 500
-    if (hasHelped && this.#tokens.newer === undefined) record.helped(this.#now())
+    if (!isOfCurrent) this.#repeatedAfterRenewal(api, { token, rejected, status, isRejection })
+    else if (isRejection && this.#servable() !== undefined)
+      this.#rejectedBoth({ token: rejected.value, api, method, url })
+  }
+
+  /** A call was repeated with a token that was acquired after the rejected one. */
+  #repeatedAfterRenewal(
+    api: Api,
+    {
+      token,
+      rejected,
+      status,
+      isRejection,
+    }: Pick<CallAnswer, 'token' | 'status' | 'isRejection'> & {
+      readonly rejected: object
+    },
+  ): void {
+    const isAboutToken = !isRejection && status < 500 // a 5xx says nothing about the token
+    const isNewer = this.#tokens.isNewer(token, rejected)
+    // While a newer token waits, an API does not know it yet: the doubt is not over.
+    if (isAboutToken && isNewer && this.#tokens.newer === undefined)
+      this.#limits.recordFor(api.url).helped(this.#now())
   }
 
   /** A call that was rejected with the current token was accepted with the newer one that waits, or with the one before. */
@@ -372,7 +398,10 @@ class ClientCredentialsProvider implements TokenProvider {
     else this.#runs.start(this.#keyOf(call), () => this.#replaceRejected(call, since))
   }
 
-  /** The key of a renewal. It contains the number of the token, because its value must not appear where keys are inspected. */
+  /**
+   * The key of a renewal: one for each API and each acquired token, so that 401s for a later token begin a new run. It has a
+   * count in place of the token, because keys are in the heap as plain text.
+   */
   #keyOf({ api }: RejectedCall): string {
     return `rejection ${this.#tokens.count} ${api?.url}`
   }
@@ -385,24 +414,28 @@ class ClientCredentialsProvider implements TokenProvider {
 
   /** Acquires a token that is requested after a call for one. If that fails, the current token stays in use. */
   async #replaceForced(call: ForcedCall): Promise<void> {
-    if (this.#requestedAfter(call) !== undefined) return
-    const replaced = this.#servable()
-    const replaces = this.#tokens.current?.token.value
+    if (this.#tokenRequestedAfter(call) !== undefined) return
+    const servable = this.#servable()
     const { at } = call
-    const outcome = await this.#acquire({ purpose: 'forced', replaces, requestedAfter: at, since: at })
+    const outcome = await this.#acquire({
+      purpose: 'forced',
+      replacesValue: this.#tokens.current?.token.value,
+      sentSince: at,
+      since: at,
+    })
     if (outcome !== 'acquired') this.#assertNoCooldown()
-    else if (replaced !== undefined) this.#emitRenewed('forced', replaced.value)
+    else if (servable !== undefined) this.#emitRenewed('forced', servable.value)
   }
 
   /** A token that was requested after a call for such a token: the current one, or a newer one that an API does not know yet. */
-  #requestedAfter({ at, requests, replaces }: ForcedCall): AccessToken | undefined {
+  #tokenRequestedAfter({ at, requests, currentAtCall }: ForcedCall): AccessToken | undefined {
     const isLater = (known: CachedToken): boolean => {
       const request = this.#requestOf.get(known)
       return request === undefined ? known.sentAt.monotonicMs >= at : request > requests
     }
     const { current, newer } = this.#tokens
     const known = newer ?? current
-    if (known === undefined || known === replaces || !isLater(known)) return undefined
+    if (known === undefined || known === currentAtCall || !isLater(known)) return undefined
     return known.servableForMs(this.#options.clock) > 0 ? known.token : undefined
   }
 
@@ -412,10 +445,11 @@ class ClientCredentialsProvider implements TokenProvider {
     if (this.#servableOtherThan(token) !== undefined) return
     if (this.#servable() === undefined) return await this.#acquireForCaller(since) // it has expired in the meantime
     const need: Need = { purpose: 'rejected', api: api?.url }
+    // While a limit forbids a renewal the token stays in use, so it may come from the store again.
     if (this.#limits.mayRequest(need)) this.#context.rejected.add(token)
-    // The store may still have an older one, such as after a write that failed.
-    const requestedAfter = this.#tokens.current?.sentAt.monotonicMs
-    if ((await this.#acquire({ ...need, replaces: token, requestedAfter, since })) !== 'acquired') {
+    // The store may still have an older token than this one, for example after a write that failed.
+    const sentSince = this.#tokens.current?.sentAt.monotonicMs
+    if ((await this.#acquire({ ...need, replacesValue: token, sentSince, since })) !== 'acquired') {
       const hold = this.#limits.holdOn(need)
       const isServable = this.#servable() !== undefined // otherwise the next call requests one
       if (hold !== undefined && isServable) {
@@ -443,7 +477,7 @@ class ClientCredentialsProvider implements TokenProvider {
   }
 
   #startBackgroundRenewal(): void {
-    // A newer token waits: it needs no request. Behind another run, each call would leave a waiter.
+    // A newer token that waits needs no request. While another run is under way, each call of currentToken() would queue one.
     if (this.#tokens.newer !== undefined || this.#runs.has()) return
     if (this.#limits.mayRequest({ purpose: 'background' }))
       this.#runs.start('background', () => this.#renewExpiring())
@@ -455,11 +489,11 @@ class ClientCredentialsProvider implements TokenProvider {
     const { current } = this.#tokens
     if (current === undefined) return // closed
     const since = this.#now()
-    const waitsForStoreUntil = since + current.servableForMs(clock) - current.withoutStoreMs
+    const waitsForStoreUntil = since + current.servableForMs(clock) - current.despiteStoreFailureMs
     const outcome = await this.#acquire({
       purpose: 'background',
-      replaces: current.token.value,
-      requestedAfter: current.sentAt.monotonicMs,
+      replacesValue: current.token.value,
+      sentSince: current.sentAt.monotonicMs,
       waitsForStoreUntil,
       since,
     })
@@ -475,6 +509,7 @@ class ClientCredentialsProvider implements TokenProvider {
     const credential = new ClientCredential(this.#options, this.#context)
     const permission = await this.#permit(need, credential)
     if (permission.kind === 'found') {
+      // The look in the store has reset the cooldown. A token request reports its quotas itself, also if it fails.
       this.#limits.quotasReported(permission.token.quotas)
       if (purpose === 'rejected') this.#limits.recordFor(api).renewed(this.#now(), { isRequested: false })
       this.#accept(permission.token, 'store', since)
@@ -491,7 +526,7 @@ class ClientCredentialsProvider implements TokenProvider {
         ...this.#context,
         credential,
         purpose,
-        // A renewal leaves what a failed attempt reports as reserved for callers without a token.
+        // If a failed attempt reports that a quota is nearly spent, a renewal leaves the rest to callers without a token.
         mayRetry: () => this.#servable() === undefined || this.#limits.mayRequest(need),
       })
       requested = await request.send()
@@ -516,12 +551,12 @@ class ClientCredentialsProvider implements TokenProvider {
   /** Whether to use a token of the store, to request one, or neither. */
   async #permit(need: SharedNeed, credential: ClientCredential): Promise<Permission> {
     if (this.#sharedToken !== undefined) return await this.#sharedToken.permit(need, credential)
-    return this.#limits.mayRequest(need) ? { kind: 'request', finish: async () => {} } : { kind: 'not-now' }
+    return this.#limits.mayRequest(need) ? { kind: 'request', finish: async () => {} } : { kind: 'limited' }
   }
 
   #accept(cached: CachedToken, source: 'endpoint' | 'store', since: number): void {
     this.#assertOpen()
-    this.#tokens.acquired(cached, ({ token }) => this.#limits.hasAccepted(token.value))
+    this.#tokens.acquired(cached, ({ token }) => this.#limits.anyHasAccepted(token.value))
     this.#context.secrets.keep('token', cached.token.value)
     this.#context.emit({
       type: 'token-acquired',

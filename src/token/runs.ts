@@ -5,9 +5,9 @@ import type { Clock } from '../base/clock.ts'
 import { isFrameworkError, MerchantAuthError } from '../base/errors.ts'
 import { untilAborted, waitFor } from '../base/waiting.ts'
 
-/** A run counts as lost so long (ms) after the limit of its present step. */
+/** How long (ms) after the deadline of its step a run counts as lost. */
 const LOST_AFTER_MS = 1_000
-/** After a freeze, the step of a run may have ended and not be read yet: whoever comes then waits for so long (ms). */
+/** After a freeze, the result of a run's step may have arrived and not be read yet: a caller waits for it so long (ms). */
 const AFTER_FREEZE_MS = 100
 
 /** Rejects a wait for a run that was lost. */
@@ -181,7 +181,7 @@ export class Runs {
     return this.#clock.monotonicMs() >= this.#queue.stepEndsAt + LOST_AFTER_MS
   }
 
-  /** Whether it was found lost before, long enough ago for a run that was only frozen to go on. */
+  /** Whether its run was first found lost so long ago that a process that only stood still would have gone on. Notes the first time. */
   #hasBeenLate(): boolean {
     if (!this.#isLost()) return false
     const now = this.#clock.monotonicMs()

@@ -770,6 +770,10 @@ describe('whether an API has accepted a call with a token', () => {
     limits.recordFor(MERCHANT).accepted('one', 'one')
     limits.recordFor(IN_STORE).accepted('another', 'another')
     limits.recordFor(MERCHANT).accepted('newer', 'newer')
-    expect(['one', 'another', 'newer'].map((token) => limits.hasAccepted(token))).toEqual([false, true, true])
+    expect(['one', 'another', 'newer'].map((token) => limits.anyHasAccepted(token))).toEqual([
+      false,
+      true,
+      true,
+    ])
   })
 })

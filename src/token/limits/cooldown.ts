@@ -106,8 +106,8 @@ export class Cooldown {
 }
 
 /**
- * Whether waiting rarely fixes it: a 4xx, but for one that says that the endpoint itself is in trouble, or no answer that a
- * client could read, for a reason that stays.
+ * Whether this is a failure that waiting rarely fixes: a 4xx, unless the response says that the endpoint itself is in trouble, or
+ * a lasting failure of the network, such as a certificate that is refused. A 408 counts as a 4xx, although it is retried.
  */
 function isLasting(error: unknown): boolean {
   if (!(error instanceof TokenRequestError)) return false

@@ -1,6 +1,9 @@
 /**
- * What a 401 of one API says about the token, and how often such 401s renew it. An API that has just got a new token and
- * still returns 401 is in doubt: then the 401 may be about the call, such as a store that the account does not have.
+ * What a 401 of one API says about the token, and how often 401s may renew it.
+ *
+ * An API is in doubt from a renewal that it caused until a call that is repeated with the new token is not rejected. In doubt, a
+ * 401 may be about the call, such as a store id that the account does not have: several of them renew, not each. Out of doubt,
+ * each 401 renews. In both cases a gap between renewals and a bucket of them limit how often.
  */
 import { doubled } from './backoff.ts'
 
@@ -12,11 +15,11 @@ const FIRST_GAP_MS = SECOND_MS
 const MAX_GAP_MS = 30 * MINUTE_MS
 /** The gap ends after this time, beyond its own, without a 401. */
 const QUIET_MS = MINUTE_MS
-/** So many renewals may follow one another. Services of this kind allow 10 token requests in an hour and 50 in a day. */
+/** How many renewals may follow one another. Services of this kind allow 10 token requests in an hour and 50 in a day. */
 const BUCKET = 8
 /** How long it takes until the bucket gets one back. */
 const REFILL_MS = 40 * MINUTE_MS
-/** In doubt, so many 401s renew after one renewal that did not help; twice as many after each further one. */
+/** How many 401s renew the token in doubt, after one renewal that did not help; the number doubles with each further one. */
 const FIRST_COUNT = 2
 const MAX_COUNT = 16
 /** A revoked token is found after this time, even if few calls show it. */
@@ -34,7 +37,10 @@ export interface SharedRenewals {
 }
 
 interface State {
-  /** When (monotonic ms) the last renewal began, here or in another process, or the doubt without one; never: out of doubt. */
+  /**
+   * When (monotonic ms) doubt about this API began: at the last renewal that it caused, here or in another process, or when it
+   * rejected two tokens for one call. NEVER if it is not in doubt.
+   */
   inDoubtSince: number
   /** How many 401s renew in doubt, after renewals that did not help; 0: there was none. */
   neededCount: number
@@ -121,7 +127,7 @@ export class Renewals {
       const isFirst = state.neededCount === 0
       const isLate = !isFirst && at - state.inDoubtSince >= MAX_DOUBT_MS
       if (!isLate) state.neededCount = doubled(state.neededCount, { first: FIRST_COUNT, most: MAX_COUNT })
-      if (isLate) this.#endGap() // a path with 401s of its own must not make it longer and longer
+      if (isLate) this.#endGap() // 401s that are not about the token must not keep doubling the gap, one renewal after the other
       state.fullAt = Math.max(state.fullAt, at) + REFILL_MS
       this.#beginGap(at)
     }

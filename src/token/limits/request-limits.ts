@@ -18,9 +18,11 @@ export interface Need {
   readonly api?: string | undefined
 }
 
-/** Why no token may be requested now: the first reason, and when (monotonic ms) the last one ends. */
+/** Why no token may be requested now. */
 export interface Hold {
+  /** Of several reasons the one that says most: a cooldown before a quota, a quota before a rate limit. */
   readonly reason: 'limited' | 'quota' | 'cooldown'
+  /** When (monotonic ms) no reason is left: before that, another attempt is in vain. */
   readonly until: number
 }
 
@@ -31,6 +33,8 @@ export interface SharedLimits {
 }
 
 const NEVER = Number.NEGATIVE_INFINITY
+/** A client that renews by itself need not say which API rejected its token. */
+const UNKNOWN_API = ''
 const SECOND_MS = 1_000
 const MINUTE_MS = 60 * SECOND_MS
 const MIN_BACKGROUND_PAUSE_MS = 5 * SECOND_MS
@@ -67,7 +71,7 @@ export class RequestLimits {
     const isByItself = purpose === 'rejected' || purpose === 'background'
     if (isByItself) holds.push({ reason: 'quota', until: this.#quotas.reservedUntil })
     if (purpose === 'rejected')
-      holds.push({ reason: 'limited', until: this.#renewals.get(api ?? '')?.nextAt ?? NEVER })
+      holds.push({ reason: 'limited', until: this.#renewals.get(api ?? UNKNOWN_API)?.nextAt ?? NEVER })
     if (purpose === 'background') holds.push({ reason: 'limited', until: this.#backgroundAt })
     const [first, ...others] = holds.filter(({ until }) => now < until)
     return (
@@ -80,7 +84,7 @@ export class RequestLimits {
     return this.holdOn(need) === undefined
   }
 
-  /** Whether the pause after a failed background renewal is over. */
+  /** Whether the background pause is over: after a failed renewal, or after a newer token that an API did not know yet. */
   get isBackgroundDue(): boolean {
     return this.#now >= this.#backgroundAt
   }
@@ -91,7 +95,7 @@ export class RequestLimits {
   }
 
   /** The record of the renewals that an API caused; begins one if there is none. */
-  recordFor(api = ''): Renewals {
+  recordFor(api = UNKNOWN_API): Renewals {
     const known = this.#renewals.get(api)
     if (known !== undefined) return known
     const record = new Renewals()
@@ -99,10 +103,14 @@ export class RequestLimits {
     return record
   }
 
-  /** Whether this API, or any, accepted a call with this token, and none with another one since. */
-  hasAccepted(token: string, api?: string): boolean {
-    const records = api === undefined ? [...this.#renewals.values()] : [this.#renewals.get(api)]
-    return records.some((record) => record?.hasAccepted(token))
+  /** Whether this API accepted a call with this token, and none with another one since. */
+  hasAccepted(api: string | undefined, token: string): boolean {
+    return this.#renewals.get(api ?? UNKNOWN_API)?.hasAccepted(token) ?? false
+  }
+
+  /** Whether any API accepted a call with this token, and none with another one since. */
+  anyHasAccepted(token: string): boolean {
+    return [...this.#renewals.values()].some((record) => record.hasAccepted(token))
   }
 
   /** Records what a response said about quotas. */

@@ -67,7 +67,7 @@ class Lifetime {
    * the window, so that processes do not renew together. For fleets whose store is down for a while: an outage of three
    * quarters of the window costs them no token request.
    */
-  readonly withoutStoreMs: number
+  readonly despiteStoreFailureMs: number
   /** Since its request was sent. */
   readonly #age: ElapsedTime
   readonly #usableMs: number
@@ -89,7 +89,7 @@ class Lifetime {
     this.#marginMs = Math.min(marginMs, 0.25 * lifetimeMs)
     this.#usableMs = lifetimeMs - this.#marginMs
     this.windowMs = Math.min(windowMs, 0.5 * lifetimeMs) * (1 - 0.25 * jitter)
-    this.withoutStoreMs = (this.windowMs / 4) * (1 - jitter)
+    this.despiteStoreFailureMs = (this.windowMs / 4) * (1 - jitter)
   }
 
   /** When the request for the token was sent. */

@@ -147,7 +147,7 @@ export class TokenRequest {
   async #anotherCredential(error: unknown, rejected: string): Promise<string | undefined> {
     const { credential: asked, purpose } = this.#context
     if (!asked.mayChange || this.#askedForAnother || !isRefusedClient(error)) return
-    // Each assertion is another one, and so says nothing about a rotation: in the background the next attempt will do.
+    // Assertions always differ, so a new one does not show that a key was rotated. The next background renewal signs one anyway.
     if (purpose === 'background' && this.#options.credential.option === 'clientAssertion') return
     this.#askedForAnother = true
     const credential = await this.#ask({ isFirst: false }).catch(() => undefined) // the rejection says more
@@ -304,7 +304,7 @@ export class TokenRequest {
     )
   }
 
-  /** The error body, if it arrives in time: the status alone is enough. */
+  /** The error body, if it arrives within half of what is left of the time: a retry must stay possible, and the status is enough. */
   async #oauthError(response: Response, signal: AbortSignal): Promise<OAuthError> {
     const { clock } = this.#options
     const bodyLimit = { endsAt: (clock.monotonicMs() + this.#endsAt) / 2, closed: signal }

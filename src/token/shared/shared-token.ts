@@ -15,7 +15,7 @@ import type { ProviderContext } from '../request/context.ts'
 import { refusedElsewhere } from '../request/token-errors.ts'
 import { EncryptedStore, type EncryptedStoreContext, type Entry, type Release } from './encrypted-store.ts'
 
-/** A process that waits for another one's token sees it within 100 ms. */
+/** How often a process looks that waits for another one's token: with the reading itself, it sees it within 100 ms. */
 const LOOK_EVERY_MS = 50
 /** How long a lease lasts beyond the token request: a look before it, and the write after it. */
 const LEASE_BEYOND_REQUEST_MS = 2_000
@@ -23,17 +23,23 @@ const LEASE_BEYOND_REQUEST_MS = 2_000
 const GRACE_MS = 1_000
 /** How often a call waits for a look that may yield nothing: while no token may be requested, and while the store fails. */
 const LOOK_AGAIN_MS = 30_000
-/** An entry lives as long as its token, and at least for so long: then all limits are over. */
+/**
+ * An entry lives as long as its token, and at least for so long: by then the longest limits in it are over, the 8 times 40 min
+ * of a renewal bucket and the 4 h of doubt (renewals.ts).
+ */
 const MIN_ENTRY_MS = 6 * 60 * 60_000
 const FIRST_WRITE_PAUSE_MS = 1_000
 const MAX_WRITE_PAUSE_MS = 5 * 60_000
+
+/** No token is as young: a look adopts the limits of the entry, and takes no token. */
+const USE_NONE = Number.POSITIVE_INFINITY
 
 /** Runs what outlives its call outside of the async context of that call, which would be kept in memory. */
 const ofNoCall: <R>(act: () => R) => R = AsyncLocalStorage.snapshot()
 
 /** What processes share. Durations are those at the moment of writing. */
 export interface SharedEntry {
-  /** The time to live that was written: less what is left of it, this is the age of the entry. */
+  /** The time to live that was written. The age of the entry is this minus the time to live that is left. */
   readonly ttlMs: number
   readonly token?: SharedTokenEntry | undefined
   readonly limits: SharedLimits
@@ -49,21 +55,29 @@ export interface SharedTokenEntry
 /** A need for a token, in the eyes of the store. */
 export interface SharedNeed extends Need {
   /** The value of the token that is to be replaced. */
-  readonly replaces?: string | undefined
+  readonly replacesValue?: string | undefined
   /** Only a token will do whose request was sent at this moment (monotonic ms) or later. */
-  readonly requestedAfter?: number | undefined
+  readonly sentSince?: number | undefined
   /** Until when (monotonic ms) it waits for a store that fails, rather than request a token without it. */
   readonly waitsForStoreUntil?: number | undefined
 }
 
-/**
- * What an acquisition may do: use the token that was `found`, or `request` one. Otherwise the store fails and may be
- * back soon (`store-failed`), or a limit forbids a request, or another process has the lease (`not-now`).
- */
+/** What an acquisition may do: use the token that was `found` in the store, or `request` one. */
 export type Permission =
   | { readonly kind: 'found'; readonly token: CachedToken }
   | { readonly kind: 'request'; readonly finish: FinishRequest }
-  | { readonly kind: 'store-failed' | 'not-now' }
+  | Denial
+
+/**
+ * Why an acquisition may do neither:
+ *
+ * - `limited`: a limit forbids a token request
+ * - `leased`: another process has the lease, for which the background does not wait
+ * - `store-failed`: the store fails and may be back soon; the background waits for it until the last quarter of its window
+ */
+export interface Denial {
+  readonly kind: 'limited' | 'leased' | 'store-failed'
+}
 
 /**
  * Shares the token, or else the limits after a failure, with other processes, and releases the lease. Resolves when that is
@@ -137,7 +151,7 @@ export class SharedToken {
     if (mayRequest && !this.#isWaitingForStore(need))
       return { kind: 'request', finish: (token) => this.#finish(claim, token) }
     await this.#release(claim)
-    return { kind: mayRequest ? 'store-failed' : 'not-now' }
+    return { kind: mayRequest ? 'store-failed' : 'limited' }
   }
 
   #isWaitingForStore({ waitsForStoreUntil = Number.NEGATIVE_INFINITY }: SharedNeed): boolean {
@@ -217,10 +231,10 @@ export class SharedToken {
     )
   }
 
-  #isUsable(cached: CachedToken, { purpose, replaces, requestedAfter }: SharedNeed): boolean {
+  #isUsable(cached: CachedToken, { purpose, replacesValue, sentSince }: SharedNeed): boolean {
     const { value } = cached.token
-    if (value === replaces || this.#context.rejected.has(value)) return false
-    if (requestedAfter !== undefined && cached.sentAt.monotonicMs < requestedAfter) return false
+    if (value === replacesValue || this.#context.rejected.has(value)) return false
+    if (sentSince !== undefined && cached.sentAt.monotonicMs < sentSince) return false
     const leastMs = purpose === 'background' ? cached.windowMs : 0 // otherwise it would be renewed at once
     return cached.servableForMs(this.#options.clock) > leastMs
   }
@@ -245,7 +259,7 @@ export class SharedToken {
       }
       const hasLease = claim.release !== undefined
       if (!hasLease) {
-        if (need.purpose === 'background') return { kind: 'not-now' }
+        if (need.purpose === 'background') return { kind: 'leased' }
         if (this.#now() >= giveUpAt) return undefined
         await untilAborted(clock.sleep(LOOK_EVERY_MS, closed), closed)
       }
@@ -254,13 +268,14 @@ export class SharedToken {
       const isOver = found !== undefined || !limits.mayRequest(need)
       if (isOver) await this.#release(claim)
       if (found !== undefined) return { kind: 'found', token: found }
-      if (isOver) return { kind: 'not-now' }
+      if (isOver) return { kind: 'limited' }
       if (hasLease || this.#isFailing) return undefined
     }
   }
 
   /** Ends an acquisition: shares its result, then releases its lease. While the store fails, nobody waits for that. */
   async #finish(claim: Claim, token: CachedToken | undefined): Promise<void> {
+    // A new token is written although the store fails and an operation may hang: later processes need it. Nobody waits for that.
     const isFailing = this.#isFailing
     const ended = this.#share(claim, token, { isUrgent: isFailing, isUnattended: isFailing })
     if (!isFailing) await ended
@@ -283,7 +298,7 @@ export class SharedToken {
       )
     } else if (hasLimitsToShare && !options.isUnattended && !closed.aborted && this.#opened) {
       const { store } = this.#opened
-      await this.#lookBesideOthers(store, need)
+      await this.#keepTokenOfOthers(store, need)
       if (this.#entry) await this.#write(store, this.#entry.token ?? this.#unwritten, options).catch(() => {})
     }
     await this.#release(claim, options)
@@ -294,8 +309,8 @@ export class SharedToken {
    * keeps that token in the entry that it writes, and the next call looks at once and takes it. It does not take it here, as
    * that would end the cooldown that its failure has just begun.
    */
-  async #lookBesideOthers(store: EncryptedStore<SharedEntry>, need: SharedNeed): Promise<void> {
-    await this.#look(store, { ...need, requestedAfter: Number.POSITIVE_INFINITY })
+  async #keepTokenOfOthers(store: EncryptedStore<SharedEntry>, need: SharedNeed): Promise<void> {
+    await this.#look(store, { ...need, sentSince: USE_NONE })
     const token = this.#entry?.token
     if (token !== undefined && this.#isUsable(token, need)) this.#lookedAt = Number.NEGATIVE_INFINITY
   }
@@ -328,13 +343,13 @@ export class SharedToken {
     const { clock } = this.#options
     const { closed, rejected } = this.#context
     const { value } = token.token
-    const requestedAfter = token.sentAt.monotonicMs
+    const sentSince = token.sentAt.monotonicMs
     for (let pauseMs = FIRST_WRITE_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, MAX_WRITE_PAUSE_MS)) {
       await clock.sleep(pauseMs, closed).catch(() => {})
       const isWanted = this.#unwritten === token && token.remainsMs(clock) > 0 && !rejected.has(value)
       if (!isWanted || closed.aborted) return
       // Another process may have written a newer one, and the write that failed may have succeeded late.
-      const need: SharedNeed = { purpose: 'background', replaces: value, requestedAfter }
+      const need: SharedNeed = { purpose: 'background', replacesValue: value, sentSince }
       if ((await this.#look(store, need, { isUnattended: true })) !== undefined) return
       try {
         if (!this.#isFailing) return await this.#write(store, token, { isUrgent: false, isUnattended: true })

@@ -348,7 +348,7 @@ class ClientCredentialsProvider implements TokenProvider {
   #answered({ url, method, token, status, isRejection, rejected }: CallAnswer): void {
     const { api } = this.#destinations(url)
     if (api === undefined) return
-    const isAccepted = status >= 200 && status < 300
+    const isAccepted = (status >= 200 && status < 300) || status === 304 // the 200 of a conditional request
     const isOfCurrent = rejected !== undefined && rejected.value === this.#tokens.current?.token.value
     // First the token that works becomes the current one, so that its acceptance counts as that of the current token.
     if (isOfCurrent && isAccepted) this.#useAlternative(token)
@@ -374,8 +374,13 @@ class ClientCredentialsProvider implements TokenProvider {
     const isAboutToken = !isRejection && status < 500 // a 5xx says nothing about the token
     const isNewer = this.#tokens.isNewer(token, rejected)
     // While a newer token waits, an API does not know it yet: the doubt is not over.
-    if (isAboutToken && isNewer && this.#tokens.newer === undefined)
-      this.#limits.recordFor(api.url).helped(this.#now())
+    if (!isAboutToken || !isNewer || this.#tokens.newer !== undefined) return
+    const record = this.#limits.recordFor(api.url)
+    const wasInDoubt = record.isInDoubt
+    record.helped(this.#now())
+    record.accepted(token.value, this.#tokens.current?.token.value) // this path looks at tokens, whatever its status
+    // The entry in the store still says so, to processes that start later.
+    if (wasInDoubt) this.#sharedToken?.shareLimits()
   }
 
   /** A call that was rejected with the current token was accepted with the newer one that waits, or with the one before. */

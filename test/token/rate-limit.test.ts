@@ -59,6 +59,20 @@ describe('a 401 of an API with attachments', () => {
     expect(events.map(({ type }) => type)).not.toContain('renewal-suppressed')
   })
 
+  it.each([304, 404, 409])(
+    'renews and repeats the call, however often tokens are revoked, where all others are answered with %i',
+    async (otherStatus) => {
+      const { api } = attachedRig()
+      api.otherStatus = otherStatus
+      await api.call(OTHER_URL)
+      for (const token of [2, 3, 4]) {
+        api.accepts = (sent) => sent >= token
+        expect(await api.call(OTHER_URL)).toEqual([otherStatus, token - 1, token])
+        await api.call(OTHER_URL)
+      }
+    },
+  )
+
   it('is about the call after a renewal that did not help, where others are accepted', async () => {
     const made = await inDoubt()
     for (let nth = 0; nth < 5; nth += 1) {
@@ -651,11 +665,11 @@ describe('processes with a store', () => {
   })
 
   /** Two processes whose tokens are attached to a scripted API. */
-  function attachedFleet(): { fleet: Fleet; one: ScriptedApi; other: ScriptedApi } {
+  function attachedFleet(): { fleet: Fleet; one: ScriptedApi; other: ScriptedApi; start: () => ScriptedApi } {
     const fleet = longLived()
     const issued = new Issued(fleet.endpoint, { expires_in: 10 * 86_400 })
     const start = () => new ScriptedApi(fleet.start().provider, issued)
-    return { fleet, one: start(), other: start() }
+    return { fleet, one: start(), other: start(), start }
   }
 
   it('share doubt: a renewal of one that did not help makes the other count', async () => {
@@ -678,6 +692,18 @@ describe('processes with a store', () => {
     expect(await other.call(REFUSED_URL)).toEqual([401, 1, 2])
     await other.call()
     expect(await other.call(REFUSED_URL)).toEqual([401, 2])
+  })
+
+  it('that start after a renewal that helped are in no doubt: they lose no call to the next revocation', async () => {
+    const { fleet, one, start } = attachedFleet()
+    await one.call()
+    for (const token of [2, 3]) {
+      await fleet.skip(AFTER_GAP_MS)
+      const next = start()
+      next.accepts = (sent) => sent >= token
+      expect(await next.call()).toEqual([200, token - 1, token])
+    }
+    expect(fleet.endpoint.count).toBe(3)
   })
 
   it('do not get back from the store what a renewal that helped has ended', async () => {

@@ -89,6 +89,10 @@ export class Renewals {
     if (isCurrent || this.#accepted !== current) this.#accepted = token
   }
 
+  get isInDoubt(): boolean {
+    return this.#state.inDoubtSince !== NEVER
+  }
+
   /** Whether the API accepted a call with this token, and none with another one since. */
   hasAccepted(token: string): boolean {
     return this.#accepted === token

@@ -101,7 +101,7 @@ export class EncryptedStore<T> {
   }
 
   /** Acquires the lease on the entry; undefined while another process holds it. The result releases it. */
-  async lease(ttlMs: number): Promise<Release | undefined> {
+  async lease(ttlMs: number, options: OperationOptions = {}): Promise<Release | undefined> {
     let acquired: (() => Promise<void>) | undefined
     let isUnwanted = false
     const acquire = async ({ key }: KeyedEntry): Promise<void> => {
@@ -109,7 +109,7 @@ export class EncryptedStore<T> {
       if (isUnwanted) await acquired?.() // too late, and it would block other processes
     }
     try {
-      await untilAborted(this.#run('lease', acquire), this.#context.closed)
+      await untilAborted(this.#run('lease', acquire, options), this.#context.closed)
     } catch (error) {
       isUnwanted = true
       acquired?.().catch(() => {}) // in the same moment

@@ -154,6 +154,27 @@ export class SharedToken {
     return { kind: mayRequest ? 'store-failed' : 'limited' }
   }
 
+  /** Writes the limits again, beside the token of the entry. Nobody waits for it. */
+  shareLimits(): void {
+    ofNoCall(() => this.#shareLimits()).catch(() => {}) // the next acquisition finds out whether the store fails
+  }
+
+  async #shareLimits(): Promise<void> {
+    const store = this.#opened?.store
+    // A token that is still to be written takes the limits along, and so does that of a process that has the lease.
+    if (store === undefined || this.#isFailing || this.#unwritten !== undefined) return
+    const unattended = { isUnattended: true, isUrgent: false }
+    const release = store.hasLeases ? await store.lease(this.#leaseMs, unattended) : async () => {}
+    if (release === undefined) return
+    await this.#look(store, { purpose: 'background', sentSince: USE_NONE }, unattended)
+    if (this.#entry?.token) await this.#write(store, this.#entry.token, unattended)
+    await release(unattended)
+  }
+
+  get #leaseMs(): number {
+    return Math.ceil(this.#options.timeoutMs) + LEASE_BEYOND_REQUEST_MS
+  }
+
   #isWaitingForStore({ waitsForStoreUntil = Number.NEGATIVE_INFINITY }: SharedNeed): boolean {
     return this.#isFailing && this.#now() < waitsForStoreUntil
   }
@@ -245,14 +266,13 @@ export class SharedToken {
    * renewal does not wait for other processes.
    */
   async #waitForLease(store: EncryptedStore<SharedEntry>, claim: Claim): Promise<Permission | undefined> {
-    const { clock, timeoutMs } = this.#options
+    const { clock } = this.#options
     const { closed, limits } = this.#context
     const { need } = claim
-    const leaseMs = Math.ceil(timeoutMs) + LEASE_BEYOND_REQUEST_MS
-    const giveUpAt = this.#now() + leaseMs + GRACE_MS
+    const giveUpAt = this.#now() + this.#leaseMs + GRACE_MS
     for (;;) {
       try {
-        claim.release = await store.lease(leaseMs)
+        claim.release = await store.lease(this.#leaseMs)
       } catch {
         this.#isFailing = true
         return undefined

@@ -50,7 +50,9 @@ export function diagnose(
   if (error instanceof TokenResponseError) {
     const issues = error.issues.map(({ field, reason }) => `${field} ${reason}`).join('; ')
     const text = `the response contains no usable token: ${issues}`
-    let advice = error.issues.some(({ field }) => field === 'body') ? NOT_AN_ENDPOINT : NOT_STANDARD
+    const fields = error.issues.map(({ field }) => field)
+    let advice = fields.includes('body') ? NOT_AN_ENDPOINT : NOT_STANDARD
+    if (fields.every((field) => field === 'expires_in' || field === 'token_type')) advice = INCOMPLETE
     if (error.issues.every(({ reason }) => reason === TOO_SHORT)) advice = EXPIRED
     return failed(EXIT.unusable, { step: 'token', text, advice })
   }
@@ -78,6 +80,9 @@ const NOT_AN_ENDPOINT =
 const NOT_STANDARD =
   'The response does not conform to RFC 6749 §5.1. Check MERCHANT_AUTH_URL. If it is correct, contact the service. The ' +
   'command cannot use the option fetch of a program, which may translate the response.'
+const INCOMPLETE =
+  'The response has an access token, but does not say how long it lives (expires_in), or that it is a bearer token ' +
+  '(token_type). If the service means it so, a program adds that in its option fetch (docs/another-token-endpoint.md).'
 const EXPIRED = 'The token endpoint returned a token at the end of its life. Try again in a second.'
 const REDIRECT =
   'Correct MERCHANT_AUTH_URL. Typical causes are http instead of https, another host name, and a login page in front ' +

@@ -23,12 +23,14 @@ describe('a failed token request', () => {
     },
   )
 
-  it('with an invalid response names the invalid field and the RFC section', async () => {
+  it('with an invalid response names the invalid field, and what to do or the RFC section', async () => {
     at.test.fail('token', { kind: 'json', body: { access_token: 'a.b.c', token_type: 'Bearer' } })
     const { code, last } = await check(at)
     expect(code).toBe(6)
     expect(last?.text).toContain('expires_in')
-    expect(last?.advice).toContain('RFC 6749 §5.1')
+    expect(last?.advice).toContain('option fetch')
+    at.test.fail('token', { kind: 'json', body: { expires_in: 60, token_type: 'Bearer' } })
+    expect((await check(at)).last?.advice).toContain('RFC 6749 §5.1')
   })
 
   it('at the end of the life of a token that is issued until then asks to try again', async () => {

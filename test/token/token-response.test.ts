@@ -39,7 +39,13 @@ async function expectIssues(answer: Answer, issues: Record<string, string>): Pro
   expect(error).toMatchObject({ code: 'ERR_TOKEN_RESPONSE', name: 'TokenResponseError' })
   expect(error.issues).toEqual(Object.entries(issues).map(([field, reason]) => ({ field, reason })))
   const named = Object.entries(issues).map((issue) => issue.join(' '))
-  expect(error.message).toBe(`${WHERE} returned no token response: ${named.join('; ')}. Check authUrl.`)
+  const hasToken = Object.keys(issues).every((field) => field === 'expires_in' || field === 'token_type')
+  const [kind, advice] = hasToken
+    ? ['a token response that cannot be used', /^See .*#an-unusable-token-response\.$/]
+    : ['no token response', /^Check authUrl\.$/]
+  const prefix = `${WHERE} returned ${kind}: ${named.join('; ')}. `
+  expect(error.message.slice(0, prefix.length)).toBe(prefix)
+  expect(error.message.slice(prefix.length)).toMatch(advice)
   expect([made.endpoint.count, made.provider.currentToken()]).toEqual([1, undefined])
 }
 

@@ -8,6 +8,7 @@ import {
   type TokenRequestFailure,
   TokenResponseError,
 } from '../../base/errors.ts'
+import { inManual } from '../../base/manual-link.ts'
 import { isSpent, type Quota, quotaInText, quotasIn, spentForMs } from '../../base/quota.ts'
 import { redactedCause, shownUrl } from '../../base/redact.ts'
 import { untilAborted, within } from '../../base/waiting.ts'
@@ -257,10 +258,11 @@ export class TokenRequest {
 
   #badResponse(issues: readonly ResponseIssue[]): TokenResponseError {
     const what = issues.map(({ field, reason }) => `${field} ${reason}`).join('; ')
-    return new TokenResponseError(
-      `POST ${this.#endpoint} returned no token response: ${what}. Check authUrl.`,
-      issues,
-    )
+    const hasToken = issues.every(({ field }) => field === 'expires_in' || field === 'token_type')
+    const [kind, advice] = hasToken
+      ? ['a token response that cannot be used', `See ${inManual('an-unusable-token-response')}`]
+      : ['no token response', 'Check authUrl']
+    return new TokenResponseError(`POST ${this.#endpoint} returned ${kind}: ${what}. ${advice}.`, issues)
   }
 
   #redirectFailure(response: Response): TokenRequestError {

@@ -46,7 +46,7 @@ neither the secret nor the token. It cannot use the option fetch of a program.
 
   --call URL           send a GET request with the token to a URL of an API
   --header-name NAME   header that carries the token; default: Authorization
-  --scheme SCHEME      scheme before the token; default: Bearer; '' for none
+  --scheme SCHEME      scheme before the token; default: Bearer; --scheme= for none
   --store DIRECTORY    check the store, too: a directory, or redis://…; whether
                        it can be written, and what it holds for this client
   --json               print JSON: { ok, exitCode, warnings, steps }

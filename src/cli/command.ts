@@ -41,7 +41,7 @@ export const EXIT = {
 } as const
 
 /** Exit codes of commands that a signal ended, as in shells. */
-export const SIGNAL_CODES = { SIGHUP: 129, SIGINT: 130, SIGTERM: 143 } as const
+export const SIGNAL_CODES = { SIGHUP: 129, SIGINT: 130, SIGTERM: 143, SIGBREAK: 149 } as const
 
 /** An invalid command line. Its message never holds a value: it may be a secret in the wrong place. */
 export class UsageError extends Error {
@@ -91,6 +91,10 @@ function checkFlag({ name, rawName, value, inlineValue }: FlagToken, options: Fl
   }
   if (option.type === 'boolean' && value !== undefined) throw new UsageError(`${rawName} takes no value.`)
   if (option.type === 'string' && value === undefined) throw new UsageError(`${rawName} needs a value.`)
+  if (value === "''" || value === '""')
+    throw new UsageError(
+      `${rawName} has two quotes as its value, which cmd.exe does not remove. No value: ${rawName}=`,
+    )
   // It is more likely the next flag.
   if (option.type === 'string' && inlineValue === false && /^-./.test(value ?? ''))
     throw new UsageError(`${rawName} needs a value. One that begins with - is written ${rawName}=-…`)

@@ -16,7 +16,13 @@ if (major < 22 || (major === 22 && minor < 12)) {
 const PARENT_CHECK_MS = 250
 
 const stop = new AbortController()
-const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
+/** SIGBREAK is Ctrl-Break on Windows, and unknown elsewhere. */
+const SIGNALS = [
+  'SIGINT',
+  'SIGTERM',
+  'SIGHUP',
+  ...(process.platform === 'win32' ? (['SIGBREAK'] as const) : []),
+] as const
 for (const signal of SIGNALS) {
   process.on(signal, () => {
     if (stop.signal.aborted) die(signal) // a second signal does not wait
@@ -27,16 +33,26 @@ for (const signal of SIGNALS) {
 /** Ends the process by the signal itself, so that the loop of a shell ends, too, and blocked threads do not matter. */
 function die(signal: (typeof SIGNALS)[number]): void {
   process.removeAllListeners(signal)
-  if (process.platform !== 'win32') process.kill(process.pid, signal)
+  if (process.platform === 'win32') process.exit(SIGNAL_CODES[signal]) // has no signals that end a process like that
+  process.kill(process.pid, signal)
 }
 
 // npx forwards a signal to the shell that it started in between, which ends without this process.
 if (process.env['npm_lifecycle_event'] === 'npx') {
   const parent = process.ppid
   const check = (): void => {
-    if (process.ppid !== parent) stop.abort('SIGTERM')
+    if (process.ppid !== parent || !isAlive(parent)) stop.abort('SIGTERM')
   }
   setInterval(check, PARENT_CHECK_MS).unref()
+}
+
+/** On Windows, `process.ppid` stays the same when the parent has ended. */
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0)
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code !== 'ESRCH'
+  }
 }
 
 let unwritten: string | undefined

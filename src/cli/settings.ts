@@ -93,7 +93,7 @@ export function readHeader(flags: FlagValues<typeof HEADER_FLAGS>): Header {
       '--header-name must be the name of a header that can carry the token (RFC 9110 §5.1).',
     )
   if (!schemeName.safeParse(scheme).success)
-    throw new UsageError("--scheme must be an authentication scheme (RFC 9110 §11.1), or ''.")
+    throw new UsageError('--scheme must be an authentication scheme (RFC 9110 §11.1), or empty: --scheme=')
   return { header, scheme }
 }
 
@@ -163,7 +163,7 @@ export function optionsFrom(sources: Sources): TokenProviderOptions {
   if (placeholders.length > 0) throw new ConfigurationError(WHAT, placeholders)
   if (location !== undefined && options.clientAssertion !== undefined)
     throw new UsageError(
-      "A store needs a client secret, which encrypts its entries, instead of an assertion. Without the store: --store ''",
+      'A store needs a client secret, which encrypts its entries, instead of an assertion. Without the store: --store=',
     )
   return { ...options, bodyFormat }
 }

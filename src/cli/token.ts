@@ -40,7 +40,7 @@ program.
 
   --header             print the header line: Authorization: Bearer …
   --header-name NAME   header that carries the token; implies --header
-  --scheme SCHEME      scheme before the token, '' for none; implies --header
+  --scheme SCHEME      scheme before the token, --scheme= for none; implies --header
   --json               print JSON: { accessToken, tokenType, scope, expiresAt
                        (ms since 1970), expiresInSeconds }
   --store DIRECTORY    share the token, encrypted, in a directory, or in Redis

@@ -1,6 +1,7 @@
 /** One file of a file token store: a value and its time. It is created whole, and read without following links. */
 import { constants } from 'node:fs'
 import { type FileHandle, open, unlink } from 'node:fs/promises'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { storeErrorCode } from '../token-store.ts'
 
 /** What a file contains, as JSON. The times (epoch ms) are those of the writer's wall clock. */
@@ -29,6 +30,29 @@ const onlyFiles = (): number => (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBL
 /** What opening a link or a socket fails with; on the BSDs, EMLINK and EFTYPE for a link. */
 const FOREIGN = ['ELOOP', 'EMLINK', 'EFTYPE', 'ENXIO', 'EISDIR']
 
+/** How long (ms) a file is tried again that another process has: less than the time limit of a store's operation. */
+export const HELD_MS = 600
+/** What Windows fails with while another process replaces or removes a file. */
+const HELD = ['EPERM', 'EACCES', 'EBUSY']
+
+/** A pause between two tries, at random, because several processes may try. */
+export async function sleepUntilFree(): Promise<void> {
+  await sleep(5 + Math.random() * 20)
+}
+
+/** Opens a file; on Windows, also one that another process holds for a moment. */
+async function openFile(path: string, flags: number): Promise<FileHandle> {
+  for (const endsAt = performance.now() + HELD_MS; ; ) {
+    try {
+      return await open(path, flags | onlyFiles())
+    } catch (error) {
+      const isHeld = process.platform === 'win32' && HELD.includes(storeErrorCode(error) ?? '')
+      if (!isHeld || performance.now() >= endsAt) throw error
+      await sleepUntilFree()
+    }
+  }
+}
+
 /** The content for a value that is written now. */
 export function contentFor(value: string, ttlMs: number): Content {
   const writtenAt = Date.now()
@@ -46,7 +70,7 @@ export function remainsMs({ writtenAt, endsAt }: Content): number {
 export async function readContentFile(path: string): Promise<ReadFile | undefined> {
   let file: FileHandle | undefined
   try {
-    file = await open(path, constants.O_RDONLY | onlyFiles())
+    file = await openFile(path, constants.O_RDONLY)
     const found = await file.stat()
     const isForeign = !found.isFile() || found.size > MAX_BYTES
     const text = isForeign ? undefined : await file.readFile('utf8')
@@ -88,7 +112,7 @@ export async function createContentFile(path: string, content: Content): Promise
 /** Makes the content of a file invalid. The file stays. */
 export async function invalidateFile(path: string): Promise<void> {
   try {
-    const file = await open(path, constants.O_WRONLY | onlyFiles())
+    const file = await openFile(path, constants.O_WRONLY)
     await file.writeFile('released').finally(() => file.close())
   } catch (error) {
     if (storeErrorCode(error) !== 'ENOENT') throw error

@@ -1,10 +1,17 @@
 /** The file token store: for each key an entry in the directory, and a folder for its leases and for what is being written. */
-import { rename, rmdir } from 'node:fs/promises'
+import { rename, rmdir, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { StoreQueue, shareQueue } from '../operation-queue.ts'
 import { type TokenStore, UNREADABLE } from '../token-store.ts'
-import { contentFor, createContentFile, readContentFile, remainsMs, removeFile } from './content-file.ts'
+import {
+  contentFor,
+  createContentFile,
+  HELD_MS,
+  readContentFile,
+  remainsMs,
+  removeFile,
+  sleepUntilFree,
+} from './content-file.ts'
 import { temporaryName } from './directory.ts'
 import { inFolder, pathsOf } from './key-folder.ts'
 import { acquireLease } from './leases.ts'
@@ -53,22 +60,30 @@ function unreadable(): Error {
 
 /**
  * Renames a file over another one, or over an empty folder. Windows fails while a process reads the other file, which is a
- * matter of milliseconds.
+ * matter of milliseconds; at last the other file is removed first, because a moment without an entry is better than none written.
  */
 async function replaceFile(path: string, temporary: string): Promise<void> {
-  for (let pauseMs = 10; ; pauseMs *= 2) {
+  const isWindows = process.platform === 'win32'
+  const endsAt = performance.now() + HELD_MS
+  for (;;) {
     try {
       return await rename(temporary, path)
     } catch (error) {
-      const isRemoved = await rmdir(path).then(
-        () => true,
-        () => false,
-      )
-      if (!isRemoved && (process.platform !== 'win32' || pauseMs > 160)) {
-        await removeFile(temporary)
-        throw error
+      if (await succeeds(rmdir(path))) continue
+      if (isWindows && performance.now() < endsAt) {
+        await sleepUntilFree()
+        continue
       }
-      if (!isRemoved) await sleep(pauseMs)
+      if (isWindows && (await succeeds(unlink(path).then(() => rename(temporary, path))))) return
+      await removeFile(temporary)
+      throw error
     }
   }
+}
+
+async function succeeds(act: Promise<unknown>): Promise<boolean> {
+  return await act.then(
+    () => true,
+    () => false,
+  )
 }

@@ -1,5 +1,7 @@
 /** What `check` finds out about the store: which one it is, whether it can be written, and what it holds for this client. */
 import { statSync } from 'node:fs'
+import { homedir } from 'node:os'
+import { isAbsolute, relative } from 'node:path'
 import { shownUrl } from '../base/redact.ts'
 import type { Emit } from '../events/emit.ts'
 import type { StoreFailedEvent } from '../events/events.ts'
@@ -70,7 +72,7 @@ export async function storeFinding(
         advice: MISSING_FOR_ROOT,
         data: { kind, place: shown, token: null },
       }
-    return { step, result: 'ok', text, data: { kind, place: shown, writable: true, token: null } }
+    return { ...ok(location), text, data: { kind, place: shown, writable: true, token: null } }
   }
   const opened = await openStore(location, signal)
   if (opened.kind === 'no-client') {
@@ -107,16 +109,26 @@ export async function storeFinding(
         data,
       }
     if (remainsMs === undefined)
-      return { step, result: 'ok', text: `${written}\n${HOLDS_NONE}`, data: { ...data, token: null } }
+      return { ...ok(location), text: `${written}\n${HOLDS_NONE}`, data: { ...data, token: null } }
     const expiresAt = Date.now() + remainsMs
     const validity = `valid for ${Math.round(remainsMs / 1000)} s, until ${instantText(expiresAt / 1000)}`
     const text = `${written}\nits token for this client is ${validity}`
-    return { step, result: 'ok', text, data: { ...data, token: { remainsMs, expiresAt } } }
+    return { ...ok(location), text, data: { ...data, token: { remainsMs, expiresAt } } }
   } catch {
     return unusable('used', failure)
   } finally {
     opened.close()
   }
+}
+
+/** A store that works. On Windows, which has no modes, other users may write outside of a user's profile. */
+function ok({ kind, place }: StoreLocation): Pick<Finding, 'step' | 'result' | 'advice'> {
+  if (kind !== 'directory' || process.platform !== 'win32') return { step: 'store', result: 'ok' }
+  const path = relative(homedir(), place)
+  const isInProfile = !path.startsWith('..') && !isAbsolute(path)
+  return isInProfile
+    ? { step: 'store', result: 'ok' }
+    : { step: 'store', result: 'info', advice: OUTSIDE_PROFILE }
 }
 
 function isRoot(): boolean {
@@ -164,6 +176,11 @@ const RUN_AS_OWNER =
 const MISSING_FOR_ROOT =
   'A service of another user must be allowed to create it: run check as that user, or create it for that user (chown, chmod 700).'
 const OWNER = 'The user that runs the service must own the directory: chown, chmod 700.'
+const OUTSIDE_PROFILE =
+  "It is outside of the user's profile. Check that no other user may write there, or name a directory such as the profile's " +
+  'AppData\\Local\\my-service.'
+const HELD =
+  'Another program, such as a virus scanner or a backup, may have its files open; or its permissions do not allow this user.'
 const DISK_FULL = 'The disk or the quota is full.'
 const NOT_A_DIRECTORY = 'A part of its path is not a directory: correct MERCHANT_AUTH_STORE.'
 const DIRECTORY_ADVICE: Readonly<Record<string, string>> = {
@@ -179,5 +196,7 @@ const CHECK_REDIS =
   'Check the URL, whether Redis is running, and whether its user may use EVAL, GET, SET, DEL and PTTL on merchant-auth:*.'
 
 function adviceFor(kind: StoreLocation['kind'], code = ''): string {
-  return kind === 'redis' ? CHECK_REDIS : (DIRECTORY_ADVICE[code] ?? CHECK_DIRECTORY)
+  if (kind === 'redis') return CHECK_REDIS
+  const isHeld = code === 'EBUSY' || (process.platform === 'win32' && /^E(?:PERM|ACCES)$/.test(code))
+  return isHeld ? HELD : (DIRECTORY_ADVICE[code] ?? CHECK_DIRECTORY)
 }

@@ -9,7 +9,7 @@ import {
   rmSync,
   writeFileSync,
 } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { noteSecret } from '../support/recorded.ts'
 import { type RedisServer, redisMissing, startRedis } from '../support/redis-server.ts'
@@ -60,6 +60,22 @@ describe('check with a directory', () => {
       ])
     expect(at.test.counts.token).toBe(2)
     expect(pathsIn(directory, '.entry')).toHaveLength(1) // that of the check itself
+  })
+
+  it('says on Windows that it is outside of the user’s profile, where others may write', async () => {
+    const { platform } = process
+    onTestFinished(() => {
+      Object.defineProperty(process, 'platform', { value: platform })
+      vi.unstubAllEnvs()
+    })
+    const directory = folder()
+    Object.defineProperty(process, 'platform', { value: 'win32' })
+    expect(await checked(directory)).toMatchObject([
+      { result: 'info', advice: expect.stringContaining("outside of the user's profile") },
+    ])
+    vi.stubEnv('HOME', dirname(directory))
+    vi.stubEnv('USERPROFILE', dirname(directory))
+    expect(await checked(directory)).toMatchObject([{ result: 'ok' }])
   })
 
   it('reports how long its token is valid, and does not show or renew it', async () => {

@@ -56,7 +56,10 @@ export async function output(
   cwd: string,
   [command, ...args]: readonly [string, ...string[]],
 ): Promise<string> {
-  const { stdout } = await run(command, args, { cwd, env, timeout: 300_000, maxBuffer: 64 * 1024 * 1024 })
+  // Windows has npm.cmd only, which execFile does not run. npm names its own program to the scripts that it runs.
+  const npm = process.platform === 'win32' && command === 'npm' ? process.env['npm_execpath'] : undefined
+  const [file, given] = npm === undefined ? [command, args] : [process.execPath, [npm, ...args]]
+  const { stdout } = await run(file, given, { cwd, env, timeout: 300_000, maxBuffer: 64 * 1024 * 1024 })
   return stdout
 }
 

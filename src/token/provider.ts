@@ -31,7 +31,6 @@ import type { ProviderContext } from './request/context.ts'
 import { ExpiredTokenError, lostRequest } from './request/token-errors.ts'
 import { TokenRequest } from './request/token-request.ts'
 import { Runs } from './runs.ts'
-import { FIRST_OPERATION_MS } from './shared/encrypted-store.ts'
 import { type Permission, type SharedNeed, SharedToken } from './shared/shared-token.ts'
 
 /** The call whose token an API rejected. @inline */
@@ -203,7 +202,7 @@ class ClientCredentialsProvider implements TokenProvider {
     this.#limits = new RequestLimits(clock)
     this.#tokens = new KnownTokens(clock)
     this.#runs = new Runs(clock, {
-      firstStepMs: store === undefined ? timeoutMs : Math.max(timeoutMs, FIRST_OPERATION_MS),
+      firstStepMs: timeoutMs,
       closed,
       lost: () => lostRequest(this.#endpoint),
     })

@@ -292,7 +292,7 @@ class ClientCredentialsProvider implements TokenProvider {
       const suppression = this.#whyNotRenewed(call, { isReported: attachment !== undefined })
       if (suppression !== undefined) {
         this.#emitSuppressed(call, suppression)
-        if (suppression.reason === 'cooldown') this.#assertNoCooldown()
+        this.#assertNoCooldown()
         return undefined
       }
     }

@@ -442,8 +442,8 @@ class ClientCredentialsProvider implements TokenProvider {
   }
 
   #startBackgroundRenewal(): void {
-    // A newer token waits: it needs no request. Behind another run, each call would leave a waiter.
-    if (this.#tokens.newer !== undefined || this.#runs.has()) return
+    // Behind another run, each call would leave a waiter. While a newer token waits, the pause forbids a request.
+    if (this.#runs.has()) return
     if (this.#limits.mayRequest({ purpose: 'background' }))
       this.#runs.start('background', () => this.#renewExpiring())
   }

@@ -469,7 +469,6 @@ class ClientCredentialsProvider implements TokenProvider {
 
   /** Acquires a token and caches it, or says why no token may be requested. Call only in a run. */
   async #acquire(need: WaitingNeed): Promise<Outcome> {
-    this.#assertOpen()
     const { purpose, api, since } = need
     const credential = new ClientCredential(this.#options, this.#context)
     const permission = await this.#permit(need, credential)
@@ -485,7 +484,6 @@ class ClientCredentialsProvider implements TokenProvider {
     const number = this.#requests
     let requested: CachedToken | undefined
     try {
-      this.#assertOpen()
       const request = new TokenRequest(this.#options, {
         ...this.#context,
         credential,
@@ -501,7 +499,6 @@ class ClientCredentialsProvider implements TokenProvider {
       this.#accept(requested, 'endpoint', since)
       return 'acquired'
     } catch (error) {
-      this.#assertOpen()
       if (isFrameworkError(error)) {
         if (purpose === 'background') this.#limits.pauseBackground(this.#servableForMs())
         throw error

@@ -31,7 +31,6 @@ import type { ProviderContext } from './request/context.ts'
 import { ExpiredTokenError, lostRequest } from './request/token-errors.ts'
 import { TokenRequest } from './request/token-request.ts'
 import { Runs } from './runs.ts'
-import { FIRST_OPERATION_MS } from './shared/encrypted-store.ts'
 import { type Denial, type Permission, type SharedNeed, SharedToken } from './shared/shared-token.ts'
 
 /** The call whose token an API rejected. @inline */
@@ -203,7 +202,7 @@ class ClientCredentialsProvider implements TokenProvider {
     this.#limits = new RequestLimits(clock)
     this.#tokens = new KnownTokens(clock)
     this.#runs = new Runs(clock, {
-      firstStepMs: store === undefined ? timeoutMs : Math.max(timeoutMs, FIRST_OPERATION_MS),
+      firstStepMs: timeoutMs,
       closed,
       lost: () => lostRequest(this.#endpoint),
     })
@@ -299,7 +298,7 @@ class ClientCredentialsProvider implements TokenProvider {
       const suppression = this.#whyNotRenewed(call, { isReported: attachment !== undefined })
       if (suppression !== undefined) {
         this.#emitSuppressed(call, suppression)
-        if (suppression.reason === 'cooldown') this.#assertNoCooldown()
+        this.#assertNoCooldown()
         return undefined
       }
     }
@@ -482,8 +481,8 @@ class ClientCredentialsProvider implements TokenProvider {
   }
 
   #startBackgroundRenewal(): void {
-    // A newer token that waits needs no request. While another run is under way, each call of currentToken() would queue one.
-    if (this.#tokens.newer !== undefined || this.#runs.has()) return
+    // While another run is under way, each call of currentToken() would queue one. A newer token that waits has begun the pause.
+    if (this.#runs.has()) return
     if (this.#limits.mayRequest({ purpose: 'background' }))
       this.#runs.start('background', () => this.#renewExpiring())
   }
@@ -509,7 +508,6 @@ class ClientCredentialsProvider implements TokenProvider {
 
   /** Acquires a token and caches it, or says why no token may be requested. Call only in a run. */
   async #acquire(need: WaitingNeed): Promise<Outcome> {
-    this.#assertOpen()
     const { purpose, api, since } = need
     const credential = new ClientCredential(this.#options, this.#context)
     const permission = await this.#permit(need, credential)
@@ -526,7 +524,6 @@ class ClientCredentialsProvider implements TokenProvider {
     const number = this.#requests
     let requested: CachedToken | undefined
     try {
-      this.#assertOpen()
       const request = new TokenRequest(this.#options, {
         ...this.#context,
         credential,
@@ -542,7 +539,6 @@ class ClientCredentialsProvider implements TokenProvider {
       this.#accept(requested, 'endpoint', since)
       return 'acquired'
     } catch (error) {
-      this.#assertOpen()
       if (isFrameworkError(error)) {
         if (purpose === 'background') this.#limits.pauseBackground(this.#servableForMs())
         throw error

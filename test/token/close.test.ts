@@ -83,6 +83,7 @@ describe('close()', () => {
       await provider.close()
       expect(provider.currentToken()).toBeUndefined()
       await expect(provider.getToken()).rejects.toBeInstanceOf(ProviderClosedError)
+      await expect(provider.getToken({ forceRefresh: true })).rejects.toBeInstanceOf(ProviderClosedError)
       await expect(provider.renewToken(token)).rejects.toBeInstanceOf(ProviderClosedError)
       await expect(provider.renewToken(token, { url: 'https://elsewhere.example/' })).rejects.toBeInstanceOf(
         ProviderClosedError,

@@ -1,5 +1,5 @@
 /** `getToken({ forceRefresh: true })`: a token that was requested after the call, whatever is cached or stored. */
-import { type AuthEvent, ProviderClosedError, type TokenProvider } from 'merchant-auth'
+import { type AuthEvent, ProviderClosedError, type TokenProvider, TokenResponseError } from 'merchant-auth'
 import { createStaticTokenProvider } from 'merchant-auth/testing'
 import { describe, expect, it } from 'vitest'
 import { elsewhere, type Fleet, type Process, quiet, sourcesOf } from '../store/fleet.ts'
@@ -157,6 +157,32 @@ describe('a token that is asked for', () => {
   })
 })
 
+describe('tokens that have no moment left when they arrive', () => {
+  /** A process whose tokens end as soon as they are acquired. */
+  function endingAtOnce(answers: Answer[] = []): Rig {
+    const made = rig(answers, {
+      retries: 0,
+      onEvent: ({ type }) => {
+        if (type === 'token-acquired') made.clock.stepWallClock(990_000)
+      },
+    })
+    return made
+  }
+
+  it('are handed out to nobody who asks for one: the call fails after three requests', async () => {
+    const made = endingAtOnce()
+    expect(await rejection(forced(made))).toBeInstanceOf(TokenResponseError)
+    expect(made.endpoint.count).toBe(3)
+  })
+
+  it('do not hide from who asks for one that the last request failed, if it was that of another call', async () => {
+    const made = endingAtOnce([granted(), granted(), granted(), granted(), status(503)])
+    const both = await Promise.all([rejection(made.provider.getToken()), rejection(forced(made))])
+    expect(both).toMatchObject([{ status: 503 }, { status: 503 }])
+    expect(made.endpoint.count).toBe(5)
+  })
+})
+
 describe('a request that was asked for', () => {
   it('has retries, and the current token stays in use if all fail', async () => {
     const made = await begun([status(503), noConnection, status(503)])
@@ -221,6 +247,13 @@ describe('a request that was asked for', () => {
     expect(await leaving).toBe('no longer needed')
     next.release()
     expect((await staying).value).not.toBe(made.token)
+  })
+
+  it('is not sent for a caller whose signal is aborted already', async () => {
+    const made = await begun()
+    expect(await rejection(forced(made, AbortSignal.abort('no longer needed')))).toBe('no longer needed')
+    await settled()
+    expect(made.endpoint.count).toBe(1)
   })
 
   it('ends with the provider', async () => {

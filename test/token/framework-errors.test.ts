@@ -67,4 +67,29 @@ describe('an error with a digest', () => {
     expect(await provider.getToken()).not.toBe(token)
     expect(await countUnhandled()).toBe(0)
   })
+
+  it('ends a background renewal, which follows again after the pause of one that failed', async () => {
+    const { provider, clock, endpoint } = rig([granted(), bailsOut])
+    const token = await provider.getToken()
+    const callAfter = async (ms: number): Promise<void> => {
+      await clock.advance(ms)
+      expect(await provider.getToken()).toBe(token)
+      await settled()
+    }
+    await callAfter(900_000)
+    await callAfter(0)
+    expect(endpoint.count).toBe(2)
+    await callAfter(30_000) // more than a quarter of the 90 s that were left, and a quarter of that
+    expect(endpoint.count).toBe(3)
+  })
+
+  it('ends a renewal of a rejected token, but delays no background renewal', async () => {
+    const { provider, clock, endpoint } = rig([granted(), bailsOut])
+    const token = await provider.getToken()
+    await clock.advance(900_000)
+    expect(await rejection(provider.renewToken(token, { url: MERCHANT_URL }))).toBe(bailout)
+    expect(provider.currentToken()).toBe(token)
+    await settled()
+    expect(endpoint.count).toBe(3)
+  })
 })

@@ -4,7 +4,7 @@
  */
 import { describe, expect, it } from 'vitest'
 import { elsewhere, type Fleet } from '../store/fleet.ts'
-import { FAILURES } from '../store/memory-store.ts'
+import { FAILURES, slow } from '../store/memory-store.ts'
 import { longLived, oneRenewed, renewedAfterRejection } from '../store/scenes.ts'
 import { settled } from '../support/clock.ts'
 import { DAY_MS, HOUR_MS, mostWithin } from '../support/periods.ts'
@@ -120,6 +120,7 @@ describe('a 401 of an API with attachments', () => {
   )
 
   it.each([
+    { otherStatus: 0, isAccepted: false },
     { otherStatus: 204, isAccepted: true },
     { otherStatus: 300, isAccepted: false },
     { otherStatus: 404, isAccepted: false },
@@ -226,6 +227,20 @@ describe('a new token that an API does not know yet', () => {
     return made
   }
 
+  /** `answer` answers a call that was rejected with the second token and is repeated with the first. */
+  async function repeatedWithBefore(fields?: Record<string, unknown>) {
+    const made = await renewedOnSchedule(fields)
+    const late = made.api.call(SLOW_URL)
+    await settled()
+    made.api.answerSlow() // a 401: it is repeated
+    await settled()
+    const answer = async (): Promise<number> => {
+      made.api.answerSlow()
+      return (await late)[0]
+    }
+    return { ...made, answer }
+  }
+
   it('does not displace the one before, which the API accepts', async () => {
     const { api, endpoint } = await renewedOnSchedule()
     expect(await api.call()).toEqual([200, 2, 1])
@@ -271,6 +286,30 @@ describe('a new token that an API does not know yet', () => {
     expect(endpoint.count).toBe(2)
   })
 
+  it('is what renewToken, called by hand, yields for the one before, but not for an older one', async () => {
+    const { api, endpoint, issued, provider } = await renewedOnSchedule()
+    await api.call()
+    const insteadOf = async (token: string): Promise<number> =>
+      issued.numberOf(String((await provider.renewToken(token, { url: MERCHANT_URL }))?.value))
+    expect(await insteadOf('an.older.token')).toBe(1)
+    expect(await insteadOf(String(provider.currentToken()?.value))).toBe(2)
+    expect(endpoint.count).toBe(2)
+  })
+
+  it('is replaced where a call with it is rejected after the one before has ended', async () => {
+    const { api, clock, endpoint } = await renewedOnSchedule()
+    const late = api.call(SLOW_URL)
+    await settled()
+    await api.call() // from now on the one before is in use again
+    await clock.advance(0.5 * HOUR_MS)
+    api.accepts = (token) => token > 2
+    api.answerSlow() // a 401: it is repeated
+    await settled()
+    api.answerSlow()
+    expect((await late)[0]).toBe(200)
+    expect(endpoint.count).toBe(3)
+  })
+
   it('is tried by a call with a 401 of its own, but does not displace the one before because of it', async () => {
     const { api, endpoint } = await renewedOnSchedule()
     await api.call()
@@ -298,23 +337,14 @@ describe('a new token that an API does not know yet', () => {
   )
 
   describe('and that was replaced before the call was answered that is repeated with the one before', () => {
-    /** The third token is current; `answer` answers the call that was rejected with the second and is repeated with the first. */
+    /** The third token is current. */
     async function replacedMeanwhile(
       replace = ({ provider }: AttachedRig): Promise<unknown> => provider.getToken({ forceRefresh: true }),
     ) {
-      const made = await renewedOnSchedule()
-      const { api, endpoint } = made
-      const late = api.call(SLOW_URL)
-      await settled()
-      api.answerSlow() // a 401: it is repeated
-      await settled()
+      const made = await repeatedWithBefore()
       await replace(made)
-      expect(endpoint.count).toBe(3)
-      const answer = async (): Promise<number> => {
-        api.answerSlow()
-        return (await late)[0]
-      }
-      return { ...made, answer }
+      expect(made.endpoint.count).toBe(3)
+      return made
     }
 
     it('does not bring the one before back, which the API may have revoked since it accepted the call', async () => {
@@ -346,6 +376,53 @@ describe('a new token that an API does not know yet', () => {
       api.accepts = (token) => token > 3
       expect(await api.call()).toEqual([200, 3, 4])
     })
+  })
+
+  describe('while a call is answered that was rejected with it and is repeated with the one before', () => {
+    it('stays in use if the one before ends and the call is accepted: its own renewal begins at once', async () => {
+      const { api, answer, clock, endpoint } = await repeatedWithBefore({ expires_in: 2_000 })
+      await clock.advance(0.5 * HOUR_MS) // into its refresh window
+      expect(await answer()).toBe(200)
+      api.accepts = () => true
+      expect(await api.call()).toEqual([200, 2])
+      expect(endpoint.count).toBe(3)
+    })
+
+    it('does not put the API in doubt if it ends and the call is rejected', async () => {
+      const made = await repeatedWithBefore()
+      const { api, answer, clock } = made
+      clock.stepWallClock(DAY_MS)
+      api.accepts = (token) => token > 2
+      expect(await answer()).toBe(401)
+      expect(reasonOf(made)).toBeUndefined()
+      expect(await api.call()).toEqual([200, 3])
+      api.accepts = (token) => token > 3
+      expect(await api.call()).toEqual([200, 3, 4])
+    })
+  })
+
+  it('has not helped because a call that was repeated with the one before is accepted late', async () => {
+    const made = attachedRig()
+    const { api, clock, endpoint } = made
+    await api.call()
+    api.accepts = (token) => token > 1
+    const late = api.call(SLOW_URL)
+    await settled()
+    api.answerSlow() // a 401: it is repeated
+    await settled()
+    await api.call()
+    await clock.advance(AFTER_GAP_MS)
+    await api.call(REFUSED_URL)
+    await api.call(REFUSED_URL)
+    api.accepts = (token) => token === 2
+    expect((await api.call()).slice(-2)).toEqual([3, 2])
+    api.answerSlow()
+    expect((await late)[0]).toBe(200)
+    await clock.advance(AFTER_GAP_MS)
+    api.accepts = () => false
+    expect(await api.callOnce()).toEqual([401, 2])
+    expect(reasonOf(made)).toBe('accepted')
+    expect(endpoint.count).toBe(3)
   })
 
   it('is forgotten when it has no life left: then another one is requested', async () => {
@@ -617,6 +694,22 @@ describe('processes with a store', () => {
     expect(other.events.map(({ type }) => type)).not.toContain('renewal-suppressed')
   })
 
+  it('do not announce a gap that has ended before they could return the lease', async () => {
+    const fleet = longLived()
+    const [one, other] = [await fleet.begin(), await fleet.begin()]
+    fleet.store.faults.lease = slow(fleet.clock, 200)
+    const renewal = other.provider.renewToken(other.token, { url: MERCHANT_URL })
+    await settled()
+    fleet.store.faults.lease = undefined
+    fleet.endpoint.answers.push(status(400))
+    await rejection(one.provider.renewToken(one.token, { url: MERCHANT_URL })) // the gap begins
+    fleet.store.faults.release = slow(fleet.clock, 900)
+    expect(await fleet.tookMs(renewal)).toBe(1_100)
+    expect(await renewal).toBeUndefined()
+    expect(reasonOf(other)).toBeUndefined()
+    expect(fleet.endpoint.count).toBe(2)
+  })
+
   it("measure the gap by the store's clock, whatever the clocks of the machines say", async () => {
     const { fleet } = await oneRenewed()
     await fleet.skip(999)
@@ -704,6 +797,20 @@ describe('processes with a store', () => {
       expect(await next.call()).toEqual([200, token - 1, token])
     }
     expect(fleet.endpoint.count).toBe(3)
+  })
+
+  it('are in doubt after one acquired, for a rejected call, the token that another had asked for', async () => {
+    const fleet = longLived()
+    const issued = new Issued(fleet.endpoint, { expires_in: 10 * 86_400 })
+    const [one, other] = [fleet.start(), fleet.start()]
+    const api = new ScriptedApi(other.provider, issued)
+    await api.call()
+    await fleet.skip(1_000)
+    await one.provider.getToken({ forceRefresh: true })
+    expect(await api.call(REFUSED_URL)).toEqual([401, 1, 2])
+    expect(await api.call()).toEqual([200, 2])
+    expect(await api.call(REFUSED_URL)).toEqual([401, 2])
+    expect(fleet.endpoint.count).toBe(2)
   })
 
   it('do not get back from the store what a renewal that helped has ended', async () => {

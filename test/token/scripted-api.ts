@@ -39,6 +39,7 @@ export class ScriptedApi {
   #sent: number[] = []
   /** Whether it accepts a token, by its number. */
   accepts: (token: number) => boolean = () => true
+  /** 0: the response of a fetch that hides it. */
   otherStatus = 200
   answerSlow: () => void = () => {}
   readonly #fetch: typeof fetch
@@ -50,7 +51,8 @@ export class ScriptedApi {
       this.#sent.push(token)
       if (url === SLOW_URL) await new Promise<void>((resolve) => (this.answerSlow = resolve))
       const isAccepted = url !== REFUSED_URL && this.accepts(token)
-      return new Response(null, { status: isAccepted ? (url === OTHER_URL ? this.otherStatus : 200) : 401 })
+      const status = isAccepted ? (url === OTHER_URL ? this.otherStatus : 200) : 401
+      return status === 0 ? Response.error() : new Response(null, { status })
     }
     this.#fetch = createAuthFetch(provider, { fetch: answer as typeof fetch })
   }

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { Fleet, failuresOf, quiet, sourcesOf } from '../store/fleet.ts'
 import { CODES, FAILURES, slow } from '../store/memory-store.ts'
 import { oneHasNewerToken, sharing } from '../store/scenes.ts'
-import { granted, MERCHANT_URL, rejection, status, withoutJitter } from './harness.ts'
+import { granted, grantedWith, MERCHANT_URL, rejection, status, withoutJitter } from './harness.ts'
 
 const random = withoutJitter()
 
@@ -155,6 +155,17 @@ describe('a shared token in its refresh window', () => {
     expect(provider.currentToken()?.value).not.toBe(token)
   })
 
+  it('is looked for once in the pause of a failed renewal while another process holds the lease, up to its end', async () => {
+    const { fleet, provider, token } = await due()
+    await fleet.skip(160_000) // the last quarter of the window
+    fleet.store.hold(fleet.store.tokenKey, 60_000)
+    for (let look = 0; look < 20; look += 1) {
+      expect((await provider.getToken()).value).toBe(token)
+      await fleet.pass(50)
+    }
+    expect([fleet.endpoint.count, fleet.store.operations]).toEqual([1, ['get', 'lease']])
+  })
+
   it.each(OLDER)('is replaced by a requested token where $what', async ({ begin }) => {
     const { fleet, provider, older, token } = await begin()
     await fleet.skip(250_000) // that of the older one opens 490 s later
@@ -293,6 +304,22 @@ describe('a rejected token', () => {
       ])
     },
   )
+
+  it('is replaced for all calls by what the store has, where no renewal is allowed and one call looks', async () => {
+    const fleet = new Fleet()
+    fleet.endpoint.answers.push(grantedWith({ 'Auth0-Client-Quota-Limit': 'b=h;q=10;r=1;t=5000' }))
+    const [one, other] = [await fleet.begin(), await fleet.begin()]
+    await fleet.skip(1_000)
+    const { value: newer } = await one.provider.getToken({ forceRefresh: true })
+    await fleet.skip(LOOK_AGAIN_MS)
+    fleet.store.faults.get = slow(fleet.clock, 200)
+    const first = other.provider.renewToken(other.token, { url })
+    await fleet.pass(100)
+    const second = other.provider.renewToken(other.token, { url })
+    await fleet.pass(100)
+    expect([(await first)?.value, (await second)?.value]).toEqual([newer, newer])
+    expect(fleet.endpoint.count).toBe(2)
+  })
 
   it('is not acquired from the store by a process that only received its value', async () => {
     const { fleet, token } = await sharing(1)

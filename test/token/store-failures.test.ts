@@ -131,6 +131,18 @@ describe('a token that could not be written', () => {
     expect([retriedAt, fleet.store.keys, fleet.clock.sleeping]).toEqual([[], [], 0])
   })
 
+  it('is written again after an API rejected it while a quota allowed no renewal', async () => {
+    const { fleet, provider, token } = await unwritten()
+    const quota = { 'Auth0-Client-Quota-Limit': 'b=h;q=10;r=1;t=5000' }
+    fleet.endpoint.answers.push(status(400, '', quota))
+    await rejection(provider.getToken({ forceRefresh: true }))
+    await fleet.skip(30_000) // it looks into the store again
+    expect(await provider.renewToken(token, { url: MERCHANT_URL })).toBeUndefined()
+    fleet.store.failAlways(undefined)
+    await fleet.skip(60_000)
+    expect(await fleet.tokenOf()).toBe(token)
+  })
+
   it('is not written again after its process has written another one', async () => {
     const { fleet, provider, token } = await unwritten()
     await fleet.skip(3_500) // its next write comes after 7 s

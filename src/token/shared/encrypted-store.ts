@@ -10,7 +10,7 @@ import { EncryptionKey } from './encryption.ts'
 /** After it the provider continues without the store. */
 const OPERATION_MS = 1_000
 /** The first operation may have to wait for a connection: TCP, TLS and the greeting of Redis. */
-export const FIRST_OPERATION_MS = 2_000
+const FIRST_OPERATION_MS = 2_000
 
 /** An entry that was found and decrypted. */
 export interface Entry<T> {

@@ -95,11 +95,12 @@ export class RequestLimits {
   }
 
   /** The record of the renewals that an API caused; begins one if there is none. */
-  recordFor(api = UNKNOWN_API): Renewals {
-    const known = this.#renewals.get(api)
+  recordFor(api: string | undefined): Renewals {
+    const key = api ?? UNKNOWN_API
+    const known = this.#renewals.get(key)
     if (known !== undefined) return known
     const record = new Renewals()
-    this.#renewals.set(api, record)
+    this.#renewals.set(key, record)
     return record
   }
 

@@ -12,20 +12,20 @@ interface FirstLoad {
 }
 
 const FIRST_LOADS: readonly FirstLoad[] = [
-  { entries: ['.'], limitBytes: 39_700 },
-  { entries: ['./axios'], limitBytes: 36_100 },
+  { entries: ['.'], limitBytes: 40_000 },
+  { entries: ['./axios'], limitBytes: 36_400 },
   { entries: ['./undici'], limitBytes: 15_200 },
   { entries: ['./redis'], limitBytes: 9_900 },
   { entries: ['./file'], limitBytes: 5_100 },
   { entries: ['./opentelemetry'], limitBytes: 4_000 },
   { entries: ['./testing'], limitBytes: 27_300 },
-  { entries: ['.', './axios'], limitBytes: 42_900 },
-  { entries: ['.', './axios'], required: true, limitBytes: 47_000 },
+  { entries: ['.', './axios'], limitBytes: 43_300 },
+  { entries: ['.', './axios'], required: true, limitBytes: 47_400 },
   { entries: ['./testing'], required: true, limitBytes: 34_700 },
 ]
 
 const TARBALL_PACKED_BYTES = 735_000
-const TARBALL_UNPACKED_BYTES = 2_620_000
+const TARBALL_UNPACKED_BYTES = 2_650_000
 
 /** This package: it has no dependency but optional peers. */
 const INSTALLED_PACKAGES = 1

@@ -8,7 +8,7 @@ import { type OperatorPath, operatorPath } from '../base/operator-path.ts'
 import { headerName, schemeName } from '../base/schema.ts'
 import { similarName } from '../base/similar-name.ts'
 import { untilAborted } from '../base/waiting.ts'
-import type { TokenProviderOptions } from '../options/options.ts'
+import { DEFAULT_HEADER, DEFAULT_SCHEME, type TokenProviderOptions } from '../options/options.ts'
 import type { locateStore } from '../options/store-location.ts'
 import {
   decodeFile,
@@ -87,7 +87,7 @@ export interface Header {
 
 /** @throws UsageError */
 export function readHeader(flags: FlagValues<typeof HEADER_FLAGS>): Header {
-  const { 'header-name': header = 'Authorization', scheme = 'Bearer' } = flags
+  const { 'header-name': header = DEFAULT_HEADER, scheme = DEFAULT_SCHEME } = flags
   if (!headerName.safeParse(header).success)
     throw new UsageError(
       '--header-name must be the name of a header that can carry the token (RFC 9110 §5.1).',

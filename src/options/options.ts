@@ -180,6 +180,10 @@ export function clientOf({ environment, endpoint, clientId, tokenParameters }: R
   return JSON.stringify(parts)
 }
 
+/** The header that carries the token. */
+export const DEFAULT_HEADER = 'Authorization'
+export const DEFAULT_SCHEME = 'Bearer'
+
 /** Validated attach options, with defaults applied. */
 export interface ResolvedAttach {
   readonly header: string
@@ -337,7 +341,7 @@ export function resolveAttach(
   const resolved = parsed.data
   if (resolved === undefined || problems.length > 0)
     throw new ConfigurationError('The token cannot be attached', problems)
-  const { header = 'Authorization', scheme = 'Bearer', renewOnStatus = [401], fetch: given } = resolved
+  const { header = DEFAULT_HEADER, scheme = DEFAULT_SCHEME, renewOnStatus = [401], fetch: given } = resolved
   const prefix = scheme === '' ? '' : `${scheme} `
   return { header, headerKey: header.toLowerCase(), prefix, renewOnStatus, fetch: given }
 }

@@ -181,8 +181,8 @@ class ClientCredentialsProvider implements TokenProvider {
   readonly #closing = new AbortController()
   readonly #tokens: KnownTokens
   /**
-   * Everything that may send a token request: one run at a time, in order; calls with the same key share one. Each run first
-   * checks again whether it has to.
+   * Everything that may send a token request: one run at a time, in order; calls with the same key share one. A run that somebody
+   * waits for first checks again whether it has to.
    */
   readonly #runs: Runs
   /** Only with a store. */
@@ -212,7 +212,8 @@ class ClientCredentialsProvider implements TokenProvider {
     this.#destinations = destinationsOf(environment)
     this.#sharedToken = store && new SharedToken(store, options, this.#context)
     registerProvider(this, {
-      ...this.#context,
+      emit,
+      secrets,
       isReportedTo: true,
       answered: (call) => this.#answered(call),
     })
@@ -284,7 +285,7 @@ class ClientCredentialsProvider implements TokenProvider {
     const other = this.#servableOtherThan(value)
     if (other !== undefined) return other
     const api = url === undefined ? undefined : this.#destinations(String(url)).api
-    if (url !== undefined && api === undefined) return undefined // such a 401 does not mean that the token is invalid
+    if (url !== undefined && api === undefined) return undefined // a URL that is below no API: its 401 says nothing about this token
     if (this.#servable() === undefined) {
       this.#context.rejected.add(value)
       return otherThan(value, await this.getToken({ signal }))
@@ -295,7 +296,9 @@ class ClientCredentialsProvider implements TokenProvider {
     if (!this.#runs.has(key)) {
       const alternative = attachment?.canRepeat ? this.#alternativeFor(call) : undefined
       if (alternative !== undefined) return alternative
-      const suppression = this.#whyNotRenewed(call, { isReported: attachment !== undefined })
+      const isSuspect = this.#limits.recordFor(api?.url).countRejection(this.#now())
+      // Where nobody reports which calls the API accepts, each 401 counts as one about the token.
+      const suppression = this.#suppressionOf(call, { isSuspect: isSuspect || attachment === undefined })
       if (suppression !== undefined) {
         this.#emitSuppressed(call, suppression)
         this.#assertNoCooldown()
@@ -328,16 +331,12 @@ class ClientCredentialsProvider implements TokenProvider {
     return newer?.token ?? (isAccepted ? undefined : before?.token)
   }
 
-  /**
-   * Counts a 401, and decides whether it is about the token and a limit allows a renewal; if not, returns why. Where nobody
-   * reports which calls the API accepts, each counts as one about the token.
-   */
-  #whyNotRenewed(
+  /** Why a rejected token is not renewed now; undefined if it is. `isSuspect`: whether the token may be invalid. */
+  #suppressionOf(
     { api }: RejectedCall,
-    { isReported }: { readonly isReported: boolean },
+    { isSuspect }: { readonly isSuspect: boolean },
   ): Suppression | undefined {
-    const isAboutToken = this.#limits.recordFor(api?.url).countRejection(this.#now())
-    if (isReported && !isAboutToken) return { reason: 'accepted' }
+    if (!isSuspect) return { reason: 'accepted' }
     // A limit that forbids a renewal may be over for another process, whose token is in the store.
     if (this.#sharedToken?.isLookDue) return undefined
     return this.#limits.holdOn({ purpose: 'rejected', api: api?.url })
@@ -370,15 +369,16 @@ class ClientCredentialsProvider implements TokenProvider {
       readonly rejected: object
     },
   ): void {
-    const isAboutToken = !isRejection && status < 500 // a 5xx says nothing about the token
+    const isTokenAccepted = !isRejection && status < 500 // a 5xx says nothing about the token
     const isNewer = this.#tokens.isNewer(token, rejected)
-    // While a newer token waits, an API does not know it yet: the doubt is not over.
-    if (!isAboutToken || !isNewer || this.#tokens.newer !== undefined) return
+    // A newer token waits because an API does not know it yet, so this call was accepted with an older one: the doubt goes on.
+    if (!isTokenAccepted || !isNewer || this.#tokens.newer !== undefined) return
     const record = this.#limits.recordFor(api.url)
     const wasInDoubt = record.isInDoubt
     record.helped(this.#now())
-    record.accepted(token.value, this.#tokens.current?.token.value) // this path looks at tokens, whatever its status
-    // The entry in the store still says so, to processes that start later.
+    // The path returned 401 to the other token, so it checks tokens: even a 404 means that it accepts this one.
+    record.accepted(token.value, this.#tokens.current?.token.value)
+    // The entry in the store still has the doubt, which processes that start later would adopt.
     if (wasInDoubt) this.#sharedToken?.shareLimits()
   }
 
@@ -395,16 +395,16 @@ class ClientCredentialsProvider implements TokenProvider {
   /** An API rejected the current token and another one for the same call, which is not repeated again. */
   #rejectedBoth(call: RejectedCall): void {
     const { api } = call
-    this.#limits.recordFor(api?.url).beginDoubt(this.#now())
+    const record = this.#limits.recordFor(api?.url)
+    record.beginDoubt(this.#now())
     const since = this.#now()
-    const suppression = this.#whyNotRenewed(call, { isReported: true })
+    const suppression = this.#suppressionOf(call, { isSuspect: record.countRejection(since) })
     if (suppression !== undefined) this.#emitSuppressed(call, suppression)
     else this.#runs.start(this.#keyOf(call), () => this.#replaceRejected(call, since))
   }
 
   /**
-   * The key of a renewal: one for each API and each acquired token, so that 401s for a later token begin a new run. It has a
-   * count in place of the token, because keys are in the heap as plain text.
+   * The key of a renewal: one for each API and each acquired token, so that 401s for a later token begin a new run.
    */
   #keyOf({ api }: RejectedCall): string {
     return `rejection ${this.#tokens.count} ${api?.url}`
@@ -481,7 +481,8 @@ class ClientCredentialsProvider implements TokenProvider {
   }
 
   #startBackgroundRenewal(): void {
-    // While another run is under way, each call of currentToken() would queue one. A newer token that waits has begun the pause.
+    // Behind another run, this one would renew the token that the other run has just acquired: it does not check again. A newer
+    // token that waits has begun the background pause.
     if (this.#runs.has()) return
     if (this.#limits.mayRequest({ purpose: 'background' }))
       this.#runs.start('background', () => this.#renewExpiring())

@@ -1,4 +1,4 @@
-/** How pauses grow that follow one another. */
+/** How consecutive pauses grow. */
 
 /** What follows `last`: twice as much, up to a limit. */
 export function doubled(

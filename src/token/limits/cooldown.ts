@@ -12,7 +12,7 @@ export interface Failure {
 
 /** The cooldown that a 429 began, as processes with a store share it. */
 export interface SharedCooldown {
-  /** The next one is twice as long (ms); 0 after a first 429 that named a time. */
+  /** The length of the last one (ms), which the next one doubles; 0 after a first 429 that named a time. */
   readonly gapMs: number
   /** When it ends (ms after the moment of writing). */
   readonly endsInMs: number
@@ -26,7 +26,7 @@ const FIRST_COOLDOWN_MS = SECOND_MS
 const MAX_COOLDOWN_MS = 5 * SECOND_MS
 const MAX_COOLDOWN_LASTING_MS = 30 * SECOND_MS
 const MAX_RETRY_AFTER_MS = MINUTE_MS
-/** Some services count rejected requests, too, and announce it by nothing but a 429: only a long pause lets them recover. */
+/** Some services count refused requests, too, and say so only by a 429: they recover only after a long pause. */
 const FIRST_COOLDOWN_429_MS = 10 * SECOND_MS
 const MAX_COOLDOWN_429_MS = 30 * MINUTE_MS
 const MIN_RETRY_AFTER_429_MS = SECOND_MS
@@ -101,7 +101,7 @@ export class Cooldown {
     const endsAt = writtenAt + endsInMs
     if (endsAt <= Math.max(now, this.endsAt)) return
     const own = this.endsAt > now ? this.failure?.error : undefined
-    this.failure = { error: statusOf(own) === 429 ? own : error(), endsAt } // a 429 is shared with others
+    this.failure = { error: statusOf(own) === 429 ? own : error(), endsAt } // only the error of a 429 explains a shared pause
   }
 }
 

@@ -6,8 +6,12 @@ import { ReservedQuotas } from './quotas.ts'
 import { Renewals, type SharedRenewals } from './renewals.ts'
 
 /**
- * Why a token is requested: a `caller` waits who has no token that may be used, a caller asks for another one (`forced`), an
- * API returned 401 for one that may be used (`rejected`), or the cached one is in its refresh window (`background`).
+ * Why a token is requested:
+ *
+ * - `caller`: a caller is waiting, and there is no token that may be used
+ * - `forced`: a caller asked for another token
+ * - `rejected`: an API returned 401 for a token that may be used
+ * - `background`: the cached token is in its refresh window
  */
 export type Purpose = 'caller' | 'forced' | 'rejected' | 'background'
 

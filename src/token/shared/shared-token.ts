@@ -15,7 +15,7 @@ import type { ProviderContext } from '../request/context.ts'
 import { refusedElsewhere } from '../request/token-errors.ts'
 import { EncryptedStore, type EncryptedStoreContext, type Entry, type Release } from './encrypted-store.ts'
 
-/** How often a process looks that waits for another one's token: with the reading itself, it sees it within 100 ms. */
+/** How often a process that waits for another one's token looks for it: with the reading itself, it sees it within 100 ms. */
 const LOOK_EVERY_MS = 50
 /** How long a lease lasts beyond the token request: a look before it, and the write after it. */
 const LEASE_BEYOND_REQUEST_MS = 2_000
@@ -31,7 +31,7 @@ const MIN_ENTRY_MS = 6 * 60 * 60_000
 const FIRST_WRITE_PAUSE_MS = 1_000
 const MAX_WRITE_PAUSE_MS = 5 * 60_000
 
-/** No token is as young: a look adopts the limits of the entry, and takes no token. */
+/** For a look that only adopts the limits of an entry: no token was sent so late. */
 const USE_NONE = Number.POSITIVE_INFINITY
 
 /** Runs what outlives its call outside of the async context of that call, which would be kept in memory. */
@@ -99,7 +99,7 @@ export function entryOfClient(
   })
 }
 
-/** What one acquisition has found out and holds. */
+/** One acquisition: its need, its credential, and the lease that it holds. */
 interface Claim {
   readonly need: SharedNeed
   readonly credential: ClientCredential

@@ -217,10 +217,13 @@ export class SharedToken {
     )
   }
 
-  #isUsable(cached: CachedToken, { purpose, replaces, requestedAfter }: SharedNeed): boolean {
+  #isUsable(
+    cached: CachedToken,
+    { purpose, replaces, requestedAfter = Number.NEGATIVE_INFINITY }: SharedNeed,
+  ): boolean {
     const { value } = cached.token
     if (value === replaces || this.#context.rejected.has(value)) return false
-    if (requestedAfter !== undefined && cached.sentAt.monotonicMs < requestedAfter) return false
+    if (cached.sentAt.monotonicMs < requestedAfter) return false
     const leastMs = purpose === 'background' ? cached.windowMs : 0 // otherwise it would be renewed at once
     return cached.servableForMs(this.#options.clock) > leastMs
   }

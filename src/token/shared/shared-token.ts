@@ -171,14 +171,14 @@ export class SharedToken {
   async #look(
     store: EncryptedStore<SharedEntry>,
     need: SharedNeed,
-    { isUnattended } = { isUnattended: false },
+    options: { readonly isUnattended?: boolean } = {},
   ): Promise<CachedToken | undefined> {
     const { limits, secrets } = this.#context
     let seen: CachedToken | undefined
     this.#entry = undefined
     const error = (): unknown => refusedElsewhere(shownUrl(this.#options.endpoint, secrets))
     try {
-      for await (const entry of store.read({ isUnattended })) {
+      for await (const entry of store.read(options)) {
         const ageMs = ageOf(entry)
         const token = this.#tokenIn(entry, ageMs)
         seen ??= token
@@ -348,8 +348,8 @@ export class SharedToken {
   }
 
   /** While another operation of the store hangs, none begins: then the lease is not released, and expires. */
-  async #release({ release }: Claim, { isUnattended } = { isUnattended: false }): Promise<void> {
-    await release?.({ isUnattended, isSilent: this.#isFailing }).catch(() => {})
+  async #release({ release }: Claim, options: { readonly isUnattended?: boolean } = {}): Promise<void> {
+    await release?.({ ...options, isSilent: this.#isFailing }).catch(() => {})
   }
 
   #now(): number {

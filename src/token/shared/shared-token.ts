@@ -265,14 +265,14 @@ export class SharedToken {
   /** Ends an acquisition: shares its result, then releases its lease. While the store fails, nobody waits for that. */
   async #finish(claim: Claim, token: CachedToken | undefined): Promise<void> {
     const isFailing = this.#isFailing
-    const ended = this.#share(claim, token, { isUrgent: isFailing, isUnattended: isFailing })
+    const ended = this.#share(claim, token, { isUnattended: isFailing })
     if (!isFailing) await ended
   }
 
   async #share(
     claim: Claim,
     token: CachedToken | undefined,
-    options: { readonly isUrgent: boolean; readonly isUnattended: boolean },
+    options: { readonly isUnattended: boolean },
   ): Promise<void> {
     const { closed, limits } = this.#context
     const { credential, need } = claim
@@ -306,7 +306,7 @@ export class SharedToken {
   async #write(
     store: EncryptedStore<SharedEntry>,
     cached: CachedToken | undefined,
-    options: { readonly isUrgent: boolean; readonly isUnattended: boolean },
+    { isUnattended }: { readonly isUnattended: boolean },
   ): Promise<void> {
     const { lifetimeMs = 0, quotas = [], token } = cached ?? {}
     const create = (): { content: SharedEntry; ttlMs: number } => {
@@ -316,7 +316,7 @@ export class SharedToken {
       return { content: { ttlMs, token: shared, limits: this.#context.limits.shared }, ttlMs }
     }
     try {
-      await store.write(create, options)
+      await store.write(create, { isUrgent: isUnattended, isUnattended })
       this.#isFailing = false
       this.#entry = { token: cached }
       if (this.#unwritten === cached) this.#unwritten = undefined
@@ -340,7 +340,7 @@ export class SharedToken {
       const need: SharedNeed = { purpose: 'background', replaces: value, requestedAfter }
       if ((await this.#look(store, need, { isUnattended: true })) !== undefined) return
       try {
-        if (!this.#isFailing) return await this.#write(store, token, { isUrgent: false, isUnattended: true })
+        if (!this.#isFailing) return await this.#write(store, token, { isUnattended: true })
       } catch {
         // The store still fails.
       }

@@ -102,7 +102,7 @@ export class SharedToken {
   #lookedAt = Number.NEGATIVE_INFINITY
   /** Whether the last operation failed. */
   #isFailing = false
-  /** What is known of the entry: a write after a failure must not erase its token. Undefined if the last look failed. */
+  /** What the last look saw of the entry: a write after a failure must not erase its token. Undefined if it failed. */
   #entry: { readonly token: CachedToken | undefined } | undefined
   /** The token that is to be written, until that succeeds. */
   #unwritten: CachedToken | undefined
@@ -318,7 +318,6 @@ export class SharedToken {
     try {
       await store.write(create, { isUrgent: isUnattended, isUnattended })
       this.#isFailing = false
-      this.#entry = { token: cached }
       if (this.#unwritten === cached) this.#unwritten = undefined
     } catch (error) {
       this.#isFailing = true

@@ -152,7 +152,6 @@ export class SharedToken {
     const { clock, encryptionKeys, timeoutMs } = this.#options
     if (encryptionKeys !== undefined) return this.#entryFor(encryptionKeys)
     if (!this.#context.limits.mayRequest(need)) return this.#opened?.store
-    this.#context.beginStep(timeoutMs)
     const secret = await credential.first(clock.monotonicMs() + timeoutMs).catch(() => '') // the attempt fails with the same error
     return secret === '' ? this.#opened?.store : this.#entryFor([secret])
   }

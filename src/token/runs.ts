@@ -103,10 +103,9 @@ export class Runs {
   /** Settles as the run with this key does: the one that is under way, or else a new one, after all earlier runs. */
   async join(key: string, run: () => Promise<void>, signal?: AbortSignal): Promise<void> {
     if (this.#isLost()) {
-      const queue = this.#queue
       const pause = this.#clock.sleep(AFTER_FREEZE_MS, this.#closed)
       await waitFor(untilAborted(pause, this.#closed), signal)
-      this.#replaceIfLost(queue)
+      this.#replaceIfLost()
     }
     for (let isSecond = false; ; isSecond = true) {
       const queue = this.#queue
@@ -118,7 +117,7 @@ export class Runs {
         if (signal?.aborted || isOwn) throw error
         if (isSecond) throw error === LOST ? this.#lost() : error
         // In newer runtimes, the promise of a lost run rejects with an error of the runtime.
-        if (error === LOST) this.#replaceIfLost(queue)
+        if (error === LOST) this.#replaceIfLost()
         else if (this.#queue === queue) this.#replace()
       }
     }
@@ -135,7 +134,7 @@ export class Runs {
 
   /** Starts a run that nobody waits for, and that keeps no process alive. */
   start(key: string, run: () => Promise<void>): void {
-    this.#replaceIfLost(this.#queue)
+    this.#replaceIfLost()
     if (!this.#queue.has()) this.beginStep(this.#firstStepMs)
     this.#queue.join(key, run).catch(() => {}) // its failure is an event
   }
@@ -189,8 +188,8 @@ export class Runs {
     return now >= this.#queue.lateSince + AFTER_FREEZE_MS
   }
 
-  #replaceIfLost(queue: RunQueue): void {
-    if (this.#queue === queue && this.#isLost()) this.#replace()
+  #replaceIfLost(): void {
+    if (this.#isLost()) this.#replace()
   }
 
   #replace(): void {

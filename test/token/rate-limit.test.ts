@@ -215,6 +215,7 @@ describe('a new token that an API does not know yet', () => {
   const IN_PAUSE_MS = 60_000
   /** More than the longest one. */
   const AFTER_PAUSE_MS = 10 * 60_000
+  const MARGIN_MS = 10_000
 
   /** A scheduled renewal has yielded the second token, of which the API does not know; the first one lives for 30 min more. */
   async function renewedOnSchedule(fields: Record<string, unknown> = {}): Promise<AttachedRig> {
@@ -437,6 +438,14 @@ describe('a new token that an API does not know yet', () => {
   it('is replaced when it was rejected and the one before has ended', async () => {
     const { api, clock, endpoint } = await renewedOnSchedule()
     await clock.advance(0.5 * HOUR_MS)
+    api.accepts = (token) => token !== 2
+    expect(await api.call()).toEqual([200, 2, 3])
+    expect(endpoint.count).toBe(3)
+  })
+
+  it('is replaced when it was rejected in the moment in which the one before reaches its margin', async () => {
+    const { api, clock, endpoint } = await renewedOnSchedule()
+    await clock.advance(0.5 * HOUR_MS - MARGIN_MS)
     api.accepts = (token) => token !== 2
     expect(await api.call()).toEqual([200, 2, 3])
     expect(endpoint.count).toBe(3)

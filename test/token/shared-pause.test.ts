@@ -129,6 +129,31 @@ describe('the pause after a 429', () => {
     expect(fleet.endpoint.count).toBe(3)
   })
 
+  it('is not written by a process that cannot read the entry after its request, whose caller gets the error', async () => {
+    const { fleet, one } = await sharing()
+    fleet.endpoint.answers.push((init) => {
+      fleet.store.faults.get = FAILURES.rejects
+      return PAUSE_OF_10_S(init)
+    })
+    expect(await rejection(one.provider.renewToken(one.token, { url }))).toMatchObject({ status: 429 })
+    await quiet()
+    expect(fleet.store.operations).toEqual(['get', 'lease', 'get', 'get', 'release'])
+    fleet.store.faults.get = undefined
+    expect(await fleet.tokenOf()).toBe(one.token)
+  })
+
+  it('ends the wait of another process for the lease, even if that is not released', async () => {
+    const fleet = new Fleet()
+    fleet.answerAfter(500, PAUSE_OF_10_S)
+    fleet.store.faults.release = FAILURES.rejects
+    const failing = rejection(fleet.start().provider.getToken())
+    await quiet()
+    const waiting = rejection(fleet.start().provider.getToken())
+    expect(await fleet.tookMs(waiting)).toBeLessThanOrEqual(600)
+    for (const error of [failing, waiting]) expect(await error).toMatchObject({ status: 429 })
+    expect(fleet.endpoint.count).toBe(1)
+  })
+
   it('that came after a token is not ended by that token, which ends other cooldowns', async () => {
     const fleet = new Fleet()
     fleet.endpoint.answers.push(status(400, '', { 'retry-after': '60' }))
@@ -196,6 +221,18 @@ describe('a process in a cooldown', () => {
     await fleet.skip(LOOK_AGAIN_MS)
     expect((await provider.getToken()).value).toBe(token)
     expect(clientSecret).toHaveBeenCalledTimes(1)
+  })
+
+  it('is in none any more when it has found the token of another process', async () => {
+    const fleet = new Fleet()
+    fleet.endpoint.answers.push(PAUSE)
+    const { provider } = fleet.start()
+    await rejection(provider.getToken())
+    const { token } = await fleet.begin()
+    await fleet.skip(LOOK_AGAIN_MS)
+    expect((await provider.getToken()).value).toBe(token)
+    expect([token, undefined]).not.toContain((await provider.renewToken(token, { url }))?.value)
+    expect(fleet.endpoint.count).toBe(3)
   })
 
   it('looks for the token of another process once in 30 s, and fails all other calls at once', async () => {

@@ -267,6 +267,21 @@ describe('a store that fails while a token is in its refresh window', () => {
   )
 })
 
+it('a store that is back is found by the next background renewal, which takes the token of another process', async () => {
+  const { fleet, one, other } = await sharing(2)
+  await fleet.skip(900_000) // less than half of the refresh window is left
+  fleet.store.faults.get = FAILURES.rejects
+  one.provider.currentToken()
+  await quiet()
+  fleet.store.faults.get = undefined
+  const { value } = await other.provider.getToken({ forceRefresh: true })
+  await fleet.skip(20_000) // after the pause, which is shorter than that between two looks for a call
+  one.provider.currentToken()
+  await quiet()
+  expect(one.provider.currentToken()?.value).toBe(value)
+  expect(fleet.endpoint.count).toBe(2)
+})
+
 describe('a store that fails until shortly before a token expires', () => {
   it('gets that token, even if its renewal failed, too', async () => {
     const fleet = new Fleet()
@@ -350,6 +365,20 @@ describe('a rejected token', () => {
     await fleet.tookMs(Promise.all(renewals))
     expect(await Promise.all(renewals)).toEqual([undefined, undefined])
     expect(fleet.endpoint.count).toBe(2)
+  })
+
+  it('is renewed while it is being written, although calls with the one before it still wait', async () => {
+    const { fleet, provider, token } = await due()
+    fleet.store.faults.set = slow(fleet.clock, 200)
+    provider.currentToken() // begins a background renewal
+    const before = provider.renewToken(token, { url })
+    await quiet()
+    const newer = provider.currentToken()?.value
+    const renewal = provider.renewToken(String(newer), { url })
+    await fleet.pass(400)
+    expect([token, newer, undefined]).not.toContain((await renewal)?.value)
+    expect((await before)?.value).toBe(newer)
+    expect(fleet.endpoint.count).toBe(3)
   })
 
   it('stays in the store until its renewal overwrites it', async () => {

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { elsewhere, Fleet, failuresOf, quiet, sourcesOf } from '../store/fleet.ts'
 import { FAILURES, MemoryStore, slow } from '../store/memory-store.ts'
 import { sharing } from '../store/scenes.ts'
-import { ENVIRONMENT, granted, hang, MERCHANT_URL, rejection, withoutJitter } from './harness.ts'
+import { ENVIRONMENT, granted, hang, MERCHANT_URL, rejection, SECRET, withoutJitter } from './harness.ts'
 
 withoutJitter()
 
@@ -101,6 +101,17 @@ describe('writing the token', () => {
     expect(await waiting).toBe(token)
     expect(await fleet.tokenOf()).toBe(token?.value)
     expect([fleet.endpoint.count, fleet.store.leased]).toEqual([1, 0])
+  })
+
+  it('is waited for where the clientSecret function failed before, too', async () => {
+    const fleet = new Fleet()
+    fleet.store.faults.set = slow(fleet.clock, 200)
+    const secrets = ['', SECRET]
+    const { provider } = fleet.start({ clientSecret: () => secrets.shift() ?? SECRET })
+    const waiting = provider.getToken()
+    expect(await fleet.tookMs(waiting)).toBe(200)
+    expect(await fleet.tokenOf()).toBe((await waiting).value)
+    expect(fleet.endpoint.count).toBe(1)
   })
 
   it('that is under way when the provider is closed is finished by close()', async () => {

@@ -89,10 +89,10 @@ describe.each(['throws', 'rejects'] as const)('a store that %s at once, and reco
 
 describe('a token that could not be written', () => {
   /** A process whose token is not in the store, and the moments (ms after its request) at which it is tried again. */
-  const unwritten = async () => {
+  const unwritten = async ({ expiresIn = 2_000, refreshAheadMs = 0 } = {}) => {
     const fleet = new Fleet()
-    fleet.endpoint.otherwise = granted({ expires_in: 2_000 })
-    const process = fleet.start({ refreshAheadMs: 0 })
+    fleet.endpoint.otherwise = granted({ expires_in: expiresIn })
+    const process = fleet.start({ refreshAheadMs })
     fleet.store.failAlways(FAILURES.rejects)
     const { value } = await process.provider.getToken()
     const from = fleet.clock.monotonicMs()
@@ -112,6 +112,19 @@ describe('a token that could not be written', () => {
     const seconds = [1, 3, 7, 15, 31, 63, 127, 255, 511, 811, 1_111, 1_411, 1_711]
     expect(retriedAt).toEqual(seconds.map((at) => at * 1_000))
     expect([events, fleet.clock.sleeping, fleet.endpoint.count]).toEqual([[], 0, 1])
+  })
+
+  it('is not written again in the moment in which it expires', async () => {
+    const { fleet, retriedAt } = await unwritten({ expiresIn: 7 })
+    await fleet.skip(10_000)
+    expect(retriedAt).toEqual([1_000, 3_000])
+  })
+
+  it('is not written while the entry cannot be read: it might erase a newer one', async () => {
+    const { fleet, retriedAt } = await unwritten()
+    fleet.store.faults.set = undefined
+    await fleet.skip(10_000)
+    expect([retriedAt.length, fleet.store.keys]).toEqual([3, []])
   })
 
   it('is not written again after the provider was closed', async () => {
@@ -154,6 +167,18 @@ describe('a token that could not be written', () => {
     expect(await fleet.tokenOf()).toBe(newer?.value)
   })
 
+  it('is not written again after its process has written another one that was asked for', async () => {
+    const { fleet, provider } = await unwritten()
+    await fleet.skip(3_500) // its next write comes after 7 s
+    fleet.store.failAlways(undefined)
+    const { value } = await provider.getToken({ forceRefresh: true })
+    await quiet()
+    fleet.store.asked.length = 0
+    await fleet.skip(10_000)
+    expect([fleet.store.asked, fleet.clock.sleeping]).toEqual([[], 0])
+    expect(await fleet.tokenOf()).toBe(value)
+  })
+
   it('is not written over that of another process', async () => {
     const { fleet, provider, token } = await unwritten()
     fleet.store.failAlways(undefined)
@@ -161,6 +186,16 @@ describe('a token that could not be written', () => {
     await fleet.skip(10_000)
     expect([await fleet.tokenOf(), fleet.clock.sleeping]).toEqual([other, 0])
     expect(provider.currentToken()?.value).toBe(token)
+  })
+
+  it('is written over that of another process which is in its refresh window already', async () => {
+    const { fleet, token } = await unwritten({ refreshAheadMs: 60_000 })
+    await fleet.skip(3_500) // its next write comes after 7 s
+    fleet.store.failAlways(undefined)
+    fleet.endpoint.answers.push(granted({ expires_in: 5 }))
+    expect(await fleet.tokenOf()).not.toBe(token)
+    await fleet.skip(3_500)
+    expect([await fleet.tokenOf(), fleet.endpoint.count]).toEqual([token, 2])
   })
 
   it.each([0, 0.5, 0.999])(
@@ -193,6 +228,33 @@ describe('a token that could not be written', () => {
     fleet.store.asked.length = 0
     await fleet.skip(1_000_000)
     expect([fleet.store.asked, fleet.clock.sleeping]).toEqual([[], 0])
+  })
+
+  it('is not written again after a renewal that failed has written it, with the limits', async () => {
+    const { fleet, provider, token } = await unwritten()
+    await fleet.skip(35_000) // its next write comes after 63 s, and a look is due
+    fleet.store.failAlways(undefined)
+    fleet.endpoint.answers.push(status(429))
+    await rejection(provider.getToken({ forceRefresh: true }))
+    expect(await fleet.tokenOf()).toBe(token)
+    fleet.store.asked.length = 0
+    await fleet.skip(1_000_000)
+    expect([fleet.store.asked, fleet.clock.sleeping]).toEqual([[], 0])
+  })
+
+  it('is still written after a renewal that failed has written its limits beside an older one', async () => {
+    const fleet = longLived()
+    const { provider, token: older } = await fleet.begin()
+    await fleet.skip(1_000)
+    fleet.store.faults.set = FAILURES.rejects
+    const { value } = await provider.getToken({ forceRefresh: true })
+    await fleet.skip(35_000) // its next write comes after 63 s, and a look is due
+    fleet.store.faults.set = undefined
+    fleet.endpoint.answers.push(status(429))
+    await rejection(provider.getToken({ forceRefresh: true }))
+    expect(await fleet.tokenOf()).toBe(older)
+    await fleet.skip(30_000)
+    expect([await fleet.tokenOf(), fleet.endpoint.count]).toEqual([value, 3])
   })
 
   it.each([
@@ -402,6 +464,19 @@ describe('a store that hangs', () => {
     expect((await provider.renewToken(token, { url: MERCHANT_URL }))?.value).toBe(newer?.value)
     expect([fleet.endpoint.count, failuresOf(events).length]).toEqual([2, 1])
   })
+})
+
+it('a lease that cannot be released is an event where another process wrote a token before it was acquired', async () => {
+  const { fleet, token, write, releaseLease } = await leaseHeldByAnother(60_000)
+  releaseLease()
+  fleet.store.faults.lease = (run) => {
+    write()
+    return run()
+  }
+  fleet.store.faults.release = FAILURES.rejects
+  const { provider, events } = fleet.start()
+  expect((await provider.getToken()).value).toBe(token)
+  expect(failuresOf(events)).toEqual([{ operation: 'lease', code: CODES.rejects }])
 })
 
 describe('a slow store operation', () => {

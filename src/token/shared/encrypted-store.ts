@@ -38,8 +38,6 @@ export interface EncryptedStoreContext {
 
 /** How an operation is part of what its caller does. */
 interface OperationOptions {
-  /** Whether it may begin while another operation hangs, as long as the store has not answered yet. */
-  readonly isUrgent?: boolean
   /** Whether its failure is no event. */
   readonly isSilent?: boolean
   /** Whether nobody waits for it: it is no step of a run, and its failure is no event. */
@@ -47,7 +45,7 @@ interface OperationOptions {
 }
 
 /** Releases a lease. */
-export type Release = (options?: Omit<OperationOptions, 'isUrgent'>) => Promise<void>
+export type Release = (options?: OperationOptions) => Promise<void>
 
 /** Whatever fails here is a failure of the store: it emits an event and rejects. */
 export class EncryptedStore<T> {
@@ -133,13 +131,15 @@ export class EncryptedStore<T> {
     act: (entry: KeyedEntry) => Promise<R>,
     options: RunOptions = {},
   ): Promise<R> {
-    const { which = 0, isUrgent = false, isUnattended = false, isRelease = false } = options
+    const { which = 0, isUnattended = false, isRelease = false } = options
     const { clock, emit, beginStep, closed } = this.#context
     // What is written was preceded by a look, so the connection is open.
     const limitMs = operation === 'set' ? OPERATION_MS : this.#limitMs
     const run = (): Promise<R> => act(this.#entry(which))
     const onStep = isUnattended ? () => {} : beginStep
     try {
+      // A token that was just requested is written although another operation hangs, if the store has not answered yet.
+      const isUrgent = operation === 'set' && isUnattended
       const begun = { run, limitMs, isUrgent, onStep, closed: isRelease ? undefined : closed }
       return await queueOf(this.#store).run(begun, clock)
     } catch (error) {

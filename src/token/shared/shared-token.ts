@@ -116,7 +116,7 @@ export class SharedToken {
   #lookedAt = Number.NEGATIVE_INFINITY
   /** Whether the last operation failed. */
   #isFailing = false
-  /** What is known of the entry: a write after a failure must not erase its token. Undefined if the last look failed. */
+  /** What the last look saw of the entry: a write after a failure must not erase its token. Undefined if it failed. */
   #entry: { readonly token: CachedToken | undefined } | undefined
   /** The token that is to be written, until that succeeds. */
   #unwritten: CachedToken | undefined
@@ -163,7 +163,7 @@ export class SharedToken {
     const store = this.#opened?.store
     // A token that is still to be written takes the limits along, and so does that of a process that has the lease.
     if (store === undefined || this.#isFailing || this.#unwritten !== undefined) return
-    const unattended = { isUnattended: true, isUrgent: false }
+    const unattended = { isUnattended: true }
     const release = store.hasLeases ? await store.lease(this.#leaseMs, unattended) : async () => {}
     if (release === undefined) return
     await this.#look(store, { purpose: 'background', sentSince: USE_NONE }, unattended)
@@ -187,7 +187,6 @@ export class SharedToken {
     const { clock, encryptionKeys, timeoutMs } = this.#options
     if (encryptionKeys !== undefined) return this.#entryFor(encryptionKeys)
     if (!this.#context.limits.mayRequest(need)) return this.#opened?.store
-    this.#context.beginStep(timeoutMs)
     const secret = await credential.first(clock.monotonicMs() + timeoutMs).catch(() => '') // the attempt fails with the same error
     return secret === '' ? this.#opened?.store : this.#entryFor([secret])
   }
@@ -206,14 +205,14 @@ export class SharedToken {
   async #look(
     store: EncryptedStore<SharedEntry>,
     need: SharedNeed,
-    { isUnattended } = { isUnattended: false },
+    options: { readonly isUnattended?: boolean } = {},
   ): Promise<CachedToken | undefined> {
     const { limits, secrets } = this.#context
     let seen: CachedToken | undefined
     this.#entry = undefined
     const error = (): unknown => refusedElsewhere(shownUrl(this.#options.endpoint, secrets))
     try {
-      for await (const entry of store.read({ isUnattended })) {
+      for await (const entry of store.read(options)) {
         const ageMs = ageOf(entry)
         const token = this.#tokenIn(entry, ageMs)
         seen ??= token
@@ -252,10 +251,13 @@ export class SharedToken {
     )
   }
 
-  #isUsable(cached: CachedToken, { purpose, replacesValue, sentSince }: SharedNeed): boolean {
+  #isUsable(
+    cached: CachedToken,
+    { purpose, replacesValue, sentSince = Number.NEGATIVE_INFINITY }: SharedNeed,
+  ): boolean {
     const { value } = cached.token
     if (value === replacesValue || this.#context.rejected.has(value)) return false
-    if (sentSince !== undefined && cached.sentAt.monotonicMs < sentSince) return false
+    if (cached.sentAt.monotonicMs < sentSince) return false
     const leastMs = purpose === 'background' ? cached.windowMs : 0 // otherwise it would be renewed at once
     return cached.servableForMs(this.#options.clock) > leastMs
   }
@@ -297,14 +299,14 @@ export class SharedToken {
   async #finish(claim: Claim, token: CachedToken | undefined): Promise<void> {
     // A new token is written although the store fails and an operation may hang: later processes need it. Nobody waits for that.
     const isFailing = this.#isFailing
-    const ended = this.#share(claim, token, { isUrgent: isFailing, isUnattended: isFailing })
+    const ended = this.#share(claim, token, { isUnattended: isFailing })
     if (!isFailing) await ended
   }
 
   async #share(
     claim: Claim,
     token: CachedToken | undefined,
-    options: { readonly isUrgent: boolean; readonly isUnattended: boolean },
+    options: { readonly isUnattended: boolean },
   ): Promise<void> {
     const { closed, limits } = this.#context
     const { credential, need } = claim
@@ -338,7 +340,7 @@ export class SharedToken {
   async #write(
     store: EncryptedStore<SharedEntry>,
     cached: CachedToken | undefined,
-    options: { readonly isUrgent: boolean; readonly isUnattended: boolean },
+    { isUnattended }: { readonly isUnattended: boolean },
   ): Promise<void> {
     const { lifetimeMs = 0, quotas = [], token } = cached ?? {}
     const create = (): { content: SharedEntry; ttlMs: number } => {
@@ -348,9 +350,8 @@ export class SharedToken {
       return { content: { ttlMs, token: shared, limits: this.#context.limits.shared }, ttlMs }
     }
     try {
-      await store.write(create, options)
+      await store.write(create, { isUnattended })
       this.#isFailing = false
-      this.#entry = { token: cached }
       if (this.#unwritten === cached) this.#unwritten = undefined
     } catch (error) {
       this.#isFailing = true
@@ -372,7 +373,7 @@ export class SharedToken {
       const need: SharedNeed = { purpose: 'background', replacesValue: value, sentSince }
       if ((await this.#look(store, need, { isUnattended: true })) !== undefined) return
       try {
-        if (!this.#isFailing) return await this.#write(store, token, { isUrgent: false, isUnattended: true })
+        if (!this.#isFailing) return await this.#write(store, token, { isUnattended: true })
       } catch {
         // The store still fails.
       }
@@ -380,8 +381,8 @@ export class SharedToken {
   }
 
   /** While another operation of the store hangs, none begins: then the lease is not released, and expires. */
-  async #release({ release }: Claim, { isUnattended } = { isUnattended: false }): Promise<void> {
-    await release?.({ isUnattended, isSilent: this.#isFailing }).catch(() => {})
+  async #release({ release }: Claim, options: { readonly isUnattended?: boolean } = {}): Promise<void> {
+    await release?.({ ...options, isSilent: this.#isFailing }).catch(() => {})
   }
 
   #now(): number {

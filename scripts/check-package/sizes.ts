@@ -24,7 +24,7 @@ const FIRST_LOADS: readonly FirstLoad[] = [
   { entries: ['./testing'], required: true, limitBytes: 34_700 },
 ]
 
-const TARBALL_PACKED_BYTES = 735_000
+const TARBALL_PACKED_BYTES = 745_000
 const TARBALL_UNPACKED_BYTES = 2_650_000
 
 /** This package: it has no dependency but optional peers. */

@@ -24,7 +24,7 @@ import {
   urlOf,
 } from './config.ts'
 import { removePlaced } from './interceptor.ts'
-import { hideRequest } from './log-output.ts'
+import { hideRequest, type Sent } from './log-output.ts'
 import { createRedirectGuard, redirectTargetOf, watchRedirects, withoutRedirects } from './redirects.ts'
 import type {
   AxiosAdapterOption,
@@ -158,8 +158,8 @@ function responseOf(error: unknown, config: AxiosConfig): AxiosResponse | undefi
 }
 
 /** Settles a call as its adapter did, with nothing in it that shows a token. */
-function settle({ response, failure }: Outcome, header?: Header): AxiosResponse {
-  hideRequest(failure?.error ?? response, header)
+function settle({ response, failure }: Outcome, sent?: Sent): AxiosResponse {
+  hideRequest(failure?.error ?? response, sent)
   if (failure !== undefined) throw failure.error
   return response as AxiosResponse
 }
@@ -252,6 +252,7 @@ class AxiosCall implements AuthorizedCall<Outcome, AxiosResponse> {
   }
 
   settle(outcome: Outcome): AxiosResponse {
-    return settle(outcome, this.#header)
+    const header = this.#header as Header // it was sent
+    return settle(outcome, { header, config: this.#config })
   }
 }

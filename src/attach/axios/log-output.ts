@@ -33,23 +33,27 @@ interface ResponseOrError {
 /** An adapter of the caller's may wrap the error of another one. */
 const MAX_CAUSES = 5
 
-/**
- * Hides the request of a response, or of an error, its response and its causes. Their config may be another one than that of
- * the call: an adapter may have sent a copy by another instance.
- */
-export function hideRequest(outcome: unknown, header: Header | undefined, depth = 0): void {
+/** What was sent with the token. */
+export interface Sent {
+  readonly header: Header
+  readonly config: AxiosConfig
+}
+
+/** Hides the request of a response, or of an error, its response and its causes. */
+export function hideRequest(outcome: unknown, sent: Sent | undefined, depth = 0): void {
   if (!isObject(outcome) || depth > MAX_CAUSES) return
   const { config, request, data, response, cause } = outcome as ResponseOrError
-  hideRequest(response, header, depth + 1)
-  hideRequest(cause, header, depth + 1)
-  if (header !== undefined && isObject(config)) {
-    clearHeader(config.headers, header)
+  hideRequest(response, sent, depth + 1)
+  hideRequest(cause, sent, depth + 1)
+  // Another config than that of the call: its adapter sent a copy by another instance.
+  if (sent !== undefined && isObject(config) && config !== sent.config) {
+    clearHeader(config.headers, sent.header)
     hideAgents(config)
   }
   if (!isObject(request)) return
   hide(outcome, ['request'])
   if (request !== data) Object.assign(request, SUMMARY)
-  if (header !== undefined) hideHeader(request, header)
+  if (sent !== undefined) hideHeader(request, sent.header)
   if (isNodeStream(data)) hideConnection(data)
   if (isNodeStream(data) || isNodeStream(config?.data)) summarizeRedirectable(request)
 }

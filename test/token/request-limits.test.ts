@@ -389,6 +389,16 @@ describe('the gap between renewals for an API', () => {
     expect(waitS('rejected')).toBe(2)
   })
 
+  it('is not over before it began: a renewal may have waited for a cooldown, or for another run', () => {
+    renews()
+    pass(1)
+    rejects()
+    pass(10 * MINUTE)
+    limits.recordFor(MERCHANT).renewed(now, { isRequested: true }) // for the last 401, and the gap is 2 s
+    rejects()
+    expect(waitS('rejected')).toBe(2)
+  })
+
   it('is that of each API by itself, and of an unknown one', () => {
     renews()
     expect(

@@ -190,6 +190,7 @@ export class Renewals {
   #beginGap(at: number): void {
     this.#state.gapMs = doubled(this.#state.gapMs, { first: FIRST_GAP_MS, most: MAX_GAP_MS })
     this.#state.gapEndsAt = at + this.#state.gapMs
+    this.#state.lastRejectionAt = Math.max(this.#state.lastRejectionAt, at) // a 401 caused it, however long ago
   }
 
   #endGap(): void {

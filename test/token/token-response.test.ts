@@ -41,7 +41,7 @@ async function expectIssues(answer: Answer, issues: Record<string, string>): Pro
   const named = Object.entries(issues).map((issue) => issue.join(' '))
   const hasToken = Object.keys(issues).every((field) => field === 'expires_in' || field === 'token_type')
   const [kind, advice] = hasToken
-    ? ['a token response that cannot be used', /^See .*#an-unusable-token-response\.$/]
+    ? ['a token response that cannot be used', /^Check authUrl; .*#an-unusable-token-response\.$/]
     : ['no token response', /^Check authUrl\.$/]
   const prefix = `${WHERE} returned ${kind}: ${named.join('; ')}. `
   expect(error.message.slice(0, prefix.length)).toBe(prefix)

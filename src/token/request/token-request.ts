@@ -260,7 +260,10 @@ export class TokenRequest {
     const what = issues.map(({ field, reason }) => `${field} ${reason}`).join('; ')
     const hasToken = issues.every(({ field }) => field === 'expires_in' || field === 'token_type')
     const [kind, advice] = hasToken
-      ? ['a token response that cannot be used', `See ${inManual('an-unusable-token-response')}`]
+      ? [
+          'a token response that cannot be used',
+          `Check authUrl; if the service means it so, see ${inManual('an-unusable-token-response')}`,
+        ]
       : ['no token response', 'Check authUrl']
     return new TokenResponseError(`POST ${this.#endpoint} returned ${kind}: ${what}. ${advice}.`, issues)
   }

@@ -123,6 +123,7 @@ describe('a 401 of an API with attachments', () => {
     { otherStatus: 0, isAccepted: false },
     { otherStatus: 204, isAccepted: true },
     { otherStatus: 300, isAccepted: false },
+    { otherStatus: 304, isAccepted: true },
     { otherStatus: 404, isAccepted: false },
   ])('is about the call if others got a $otherStatus: $isAccepted', async ({ otherStatus, isAccepted }) => {
     const { api, endpoint } = await inDoubt()
@@ -321,6 +322,7 @@ describe('a new token that an API does not know yet', () => {
 
   it.each([
     { otherStatus: 204, isDisplaced: true },
+    { otherStatus: 304, isDisplaced: true },
     { otherStatus: 302, isDisplaced: false },
     { otherStatus: 403, isDisplaced: false },
     { otherStatus: 404, isDisplaced: false },
@@ -820,6 +822,53 @@ describe('processes with a store', () => {
     expect(await api.call()).toEqual([200, 2])
     expect(await api.call(REFUSED_URL)).toEqual([401, 2])
     expect(fleet.endpoint.count).toBe(2)
+  })
+
+  describe('write that a doubt has ended', () => {
+    /** A process with a token. What it asks of the store from now on is recorded. */
+    async function begun() {
+      const fleet = longLived()
+      const issued = new Issued(fleet.endpoint, { expires_in: 10 * 86_400 })
+      const { provider, events } = fleet.start()
+      const api = new ScriptedApi(provider, issued)
+      await api.call()
+      fleet.store.asked.length = 0
+      return { fleet, api, events }
+    }
+
+    it('once for all calls that a renewal helped, and with the lease', async () => {
+      const { fleet, api } = await begun()
+      api.accepts = (token) => token > 1
+      await Promise.all([api.call(), api.call(), api.call()])
+      await settled()
+      const operations = ['get', 'lease', 'get', 'set', 'release']
+      expect(fleet.store.operations).toEqual([...operations, 'lease', 'get', 'set', 'release'])
+    })
+
+    it('not while another process has the lease, which writes its own result', async () => {
+      const { fleet, api } = await begun()
+      let release = (): void => {}
+      api.accepts = (token) => {
+        if (token > 1) release = fleet.store.hold(fleet.store.tokenKey, 60_000)
+        return token > 1
+      }
+      await api.call()
+      await settled()
+      expect(fleet.store.operations.slice(-2)).toEqual(['release', 'lease'])
+      release()
+    })
+
+    it('not while the store fails, and a failure of it is no event', async () => {
+      const { fleet, api, events } = await begun()
+      api.accepts = (token) => {
+        if (token > 1) fleet.store.faults.get = FAILURES.rejects
+        return token > 1
+      }
+      expect(await api.call()).toEqual([200, 1, 2])
+      await settled()
+      expect(fleet.store.operations.slice(-3)).toEqual(['lease', 'get', 'release'])
+      expect(events.map(({ type }) => type)).not.toContain('store-failed')
+    })
   })
 
   it('do not get back from the store what a renewal that helped has ended', async () => {

@@ -127,7 +127,8 @@ export function countProvider(provider: object, client: string, endpoint: string
   warn(
     'MERCHANT_AUTH_PROVIDERS',
     `${count} token providers for the same client, audience and token endpoint (${endpoint}) exist at once, and each ` +
-      'requests its own token. Create one at startup, and share it: one for each request costs a token for each, even if it is closed.',
+      'requests its own token. Create one at startup, and share it: one for each request costs a token for each, even if it ' +
+      'is closed.',
   )
 }
 

@@ -285,7 +285,8 @@ class ClientCredentialsProvider implements TokenProvider {
     const other = this.#servableOtherThan(value)
     if (other !== undefined) return other
     const api = url === undefined ? undefined : this.#destinations(String(url)).api
-    if (url !== undefined && api === undefined) return undefined // a URL that is below no API: its 401 says nothing about this token
+    // The 401 of a URL that is below no API says nothing about this token.
+    if (url !== undefined && api === undefined) return undefined
     if (this.#servable() === undefined) {
       this.#context.rejected.add(value)
       return otherThan(value, await this.getToken({ signal }))

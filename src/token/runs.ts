@@ -180,7 +180,10 @@ export class Runs {
     return this.#clock.monotonicMs() >= this.#queue.stepEndsAt + LOST_AFTER_MS
   }
 
-  /** Whether its run was first found lost so long ago that a process that only stood still would have gone on. Notes the first time. */
+  /**
+   * Whether its run was first found lost so long ago that a process that only stood still would have gone on. Notes the first
+   * time.
+   */
   #hasBeenLate(): boolean {
     if (!this.#isLost()) return false
     const now = this.#clock.monotonicMs()

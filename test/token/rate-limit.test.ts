@@ -858,6 +858,19 @@ describe('processes with a store', () => {
       release()
     })
 
+    it('and release the lease if the write fails, without an event', async () => {
+      const { fleet, api, events } = await begun()
+      api.accepts = (token) => {
+        if (token > 1) fleet.store.faults.set = FAILURES.rejects
+        return token > 1
+      }
+      await api.call()
+      await settled()
+      expect(fleet.store.operations.slice(-2)).toEqual(['set', 'release'])
+      expect(fleet.store.leased).toBe(0)
+      expect(events.map(({ type }) => type)).not.toContain('store-failed')
+    })
+
     it('not while the store fails, and a failure of it is no event', async () => {
       const { fleet, api, events } = await begun()
       api.accepts = (token) => {

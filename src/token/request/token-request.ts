@@ -309,7 +309,10 @@ export class TokenRequest {
     )
   }
 
-  /** The error body, if it arrives within half of what is left of the time: a retry must stay possible, and the status is enough. */
+  /**
+   * The error body, if it arrives within half of what is left of the time: a retry must stay possible, and the status is
+   * enough.
+   */
   async #oauthError(response: Response, signal: AbortSignal): Promise<OAuthError> {
     const { clock } = this.#options
     const bodyLimit = { endsAt: (clock.monotonicMs() + this.#endsAt) / 2, closed: signal }

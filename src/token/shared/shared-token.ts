@@ -166,9 +166,12 @@ export class SharedToken {
     const unattended = { isUnattended: true }
     const release = store.hasLeases ? await store.lease(this.#leaseMs, unattended) : async () => {}
     if (release === undefined) return
-    await this.#look(store, { purpose: 'background', sentSince: USE_NONE }, unattended)
-    if (this.#entry?.token) await this.#write(store, this.#entry.token, unattended)
-    await release(unattended)
+    try {
+      await this.#look(store, { purpose: 'background', sentSince: USE_NONE }, unattended)
+      if (this.#entry?.token) await this.#write(store, this.#entry.token, unattended)
+    } finally {
+      await release(unattended)
+    }
   }
 
   get #leaseMs(): number {

@@ -80,8 +80,8 @@ export function createRedisTokenStore(
   const leaseOf = (key: string): string => `${keyPrefix}${key}:lease`
   const store: TokenStore = {
     async get(key) {
-      const [value, ttlMs] = (await run(READ, keyPrefix + key, [])) as [string | null, number]
-      return value === null || ttlMs < 0 ? undefined : { value, ttlMs }
+      const [value, ttlMs] = (await run(READ, keyPrefix + key, [])) as [string, number]
+      return ttlMs < 0 ? undefined : { value, ttlMs } // -2: there is no entry; -1: it has no time to live
     },
     async set(key, value, ttlMs) {
       await run(WRITE, keyPrefix + key, [value, String(ttlMs)])

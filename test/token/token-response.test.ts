@@ -377,7 +377,7 @@ describe('the error message for a status', () => {
     [401, '', '401', CLIENT],
     [401, oauth('access_denied'), '401 (access_denied)', CLIENT],
     [400, oauth('invalid_client'), '400 (invalid_client)', CLIENT],
-    [403, '', '403', AUDIENCE],
+    [403, '', '403', `${AUDIENCE.slice(0, -1)}, and whether a firewall or a gateway rejects the request.`],
     [400, oauth('access_denied'), '400 (access_denied)', AUDIENCE],
     [400, oauth('invalid_target'), '400 (invalid_target)', AUDIENCE],
     [403, oauth('unauthorized_client'), '403 (unauthorized_client)', GRANT],

@@ -164,7 +164,7 @@ const KINDS: readonly Kind[] = [
     pattern: /^(?:EHOSTUNREACH|ENETUNREACH)$/,
     step: 'connection',
     advice:
-      'There is no route to this host. Check the network, the VPN, the firewall, and whether IPv6 works.',
+      'There is no route to this host. Check the network, the VPN, the firewall, and whether IPv6 works; in a test, what it mocks.',
   },
   {
     pattern: /^ECONNRESET$/,

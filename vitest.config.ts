@@ -25,7 +25,11 @@ const at = (path: string) => fileURLToPath(new URL(path, import.meta.url))
 
 const INSTALLED = ['test/{dist,types}/**/*.test.ts']
 /** Tests that start processes or real servers, or that compile. */
-const WITH_PROCESSES = ['test/{cli,file,redis,scenarios,testing}/**/*.test.ts', 'test/*.test.ts']
+const WITH_PROCESSES = [
+  'test/{cli,file,redis,scenarios,testing}/**/*.test.ts',
+  'test/base/node-version.test.ts',
+  'test/readme.test.ts',
+]
 /** Test files that replace modules. All others share one copy of each module, which halves the time of the tests. */
 const MOCKING = globSync('test/**/*.test.ts', {
   cwd: at('.'),

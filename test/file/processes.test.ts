@@ -79,7 +79,7 @@ it('processes that are killed at any moment leave no damaged entry, no lease for
 
 describe('a script that exits as soon as it has its token, or an error,', () => {
   const SCRIPT = `
-    import { createTokenProvider, optionsFromEnv } from 'merchant-auth'
+    import { createTokenProvider, optionsFromEnv } from '${new URL('../../src/index.ts', import.meta.url)}'
     await createTokenProvider({ ...optionsFromEnv(), retries: 0 }).getToken().catch(() => {})
     process.exit()`
 

@@ -1,7 +1,7 @@
 /** A process that shares a token in a directory, and uses it until it is killed. It reports what it gets, and what fails. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { createTokenProvider, type TokenProviderOptions } from 'merchant-auth'
-import { createFileTokenStore } from 'merchant-auth/file'
+import { createTokenProvider, type TokenProviderOptions } from '../../src/index.ts'
+import { createFileTokenStore } from '../../src/store/file/index.ts'
 
 /** What a worker gets as its argument, as JSON. */
 export interface Work {

@@ -126,7 +126,7 @@ describe('a failed token request', () => {
     [503, 3_600, 'Try again in 3600 s.'], // longer than the package itself waits
     [503, 100_000, 'Try again in more than a day.'],
   ])('with status %i and Retry-After: %i says when to try again', async (status, retryAfter, advice) => {
-    at.test.fail('token', { kind: 'status', status, retryAfter })
+    at.test.fail('token', { kind: 'status', status, retryAfter, body: { error: 'access_denied' } })
     expect((await check(at)).last?.advice).toContain(advice)
   })
 })

@@ -384,6 +384,7 @@ describe('the error message for a status', () => {
     [408, '', '408', TROUBLE],
     [500, '', '500', TROUBLE],
     [503, '', '503', TROUBLE],
+    [500, oauth('invalid_client', 'No database.'), '500 (invalid_client: No database.)', TROUBLE],
   ])('of %i with %j names the answer and what to do', async (code, body, answered, advice) => {
     expect((await failure(status(code, body))).message).toBe(`${WHERE} returned ${answered}. ${advice}`)
   })
@@ -391,6 +392,13 @@ describe('the error message for a status', () => {
   it.each([400, 415])('of %i to a form request does not suggest bodyFormat', async (code) => {
     const error = await failure(status(code, oauth('invalid_request')), { bodyFormat: 'form' })
     expect(error.message).toBe(`${WHERE} returned ${code} (invalid_request). ${CHECK}`)
+  })
+
+  it('of 429 says to wait, whatever error is beside it', async () => {
+    const error = await failure(status(429, oauth('access_denied', 'Too Many Requests')))
+    expect(error.message).toContain(
+      `${WHERE} returned 429 (access_denied: Too Many Requests). Too many token requests`,
+    )
   })
 
   it('includes the Retry-After of the endpoint', async () => {

@@ -53,6 +53,9 @@ const INVALID_REQUEST = 'invalid_request'
 
 /** The reason for a status and an OAuth error. */
 export function refusalOf(status: number, { error, detail }: OAuthError): Refusal {
+  // These say more than an error beside them: Auth0 calls too many requests access_denied, others an overload invalid_client.
+  if (status === 429) return { reason: 'too-many', isExplained: false }
+  if (status === 408 || status >= 500) return { reason: 'server', isExplained: false }
   const oauthError = error?.toLowerCase() ?? codeIn(detail)
   // Auth0 returns it for a wrong secret.
   if (status === 401 && oauthError === 'access_denied') return { reason: 'client', isExplained: true }
@@ -82,8 +85,7 @@ function reasonOfStatus(status: number, words: string): RefusalReason {
   if (status === 404 || status === 405) return 'no-endpoint'
   if (status === 415) return 'format'
   if (status === 400 && (words === '' || words === INVALID_REQUEST)) return 'format'
-  if (status === 429) return 'too-many'
-  return status === 408 || status >= 500 ? 'server' : 'other'
+  return 'other'
 }
 
 /** What to do about a 429. */

@@ -40,6 +40,9 @@ describe('what fails each time is not retried, and its advice is in the message:
     ['UNABLE_TO_GET_ISSUER_CERT_LOCALLY', 'NODE_EXTRA_CA_CERTS'],
     ['UNABLE_TO_VERIFY_LEAF_SIGNATURE', 'NODE_EXTRA_CA_CERTS'],
     ['ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED', 'mutual TLS'],
+    ['ERR_OSSL_BAD_DECRYPT', 'client certificate or its key cannot be opened'],
+    ['ERR_OSSL_X509_KEY_VALUES_MISMATCH', 'client certificate or its key cannot be opened'],
+    ['ERR_CRYPTO_UNSUPPORTED_OPERATION', 'client certificate or its key cannot be opened'],
     ['UND_ERR_INVALID_ARG', 'dispatcher'],
   ])('%s', async (code, advice) => {
     for (const codes of [[code], ['ERR_NETWORK', code]]) {
@@ -52,6 +55,7 @@ describe('what fails each time is not retried, and its advice is in the message:
   })
 
   it.each<[what: string, answer: Answer, says: RegExp]>([
+    ['a PFX with another passphrase', failing([undefined], 'mac verify failure'), /cannot be opened/],
     [
       'an AbortSignal of jsdom',
       failing(

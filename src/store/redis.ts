@@ -44,7 +44,9 @@ const OPERATIONS = 100
 const CLIENT: Problem = {
   option: 'client',
   kind: 'invalid',
-  reason: 'must be a client or cluster of the package redis (node-redis) or ioredis',
+  reason:
+    'must be a client or cluster of the package redis (node-redis) or ioredis, and not a mock ' +
+    '(merchant-auth/docs/testing.md#mocks-by-hand)',
 }
 
 const shape = strict({ keyPrefix: z.optional(z.string('must be a string')) })

@@ -4,7 +4,7 @@ import { join, posix } from 'node:path'
 import { filesOf, readManifest } from './packed.ts'
 import { reachableFrom } from './reachable.ts'
 
-const PAGE = /^(?:(?:README|SECURITY|CHANGELOG|THIRD-PARTY-LICENSES|docs\/[^/]+)\.md|llms\.txt)$/
+const PAGE = /^(?:(?:README|SECURITY|CHANGELOG|docs\/[^/]+)\.md|llms\.txt)$/
 const PICTURE = /^docs\/[^/]+\.svg$/
 const CODE = /^dist\/.+(?:\.c?js|\.d\.c?ts)$/
 const SOURCE_MAP = /^dist\/.+\.js\.map$/
@@ -13,7 +13,7 @@ const MUST_BE_THERE = [
   'README.md',
   'LICENSE',
   'llms.txt',
-  'THIRD-PARTY-LICENSES.md',
+  'dist/THIRD-PARTY-LICENSES.md',
   'dist/sbom.cdx.json',
 ]
 

@@ -27,7 +27,7 @@ const FILES = {
     '# B\nSee [the code](dist/a.js), [above](#b), [a page](https://a.example/b) and [mail](mailto:a@b.example).',
   LICENSE: 'MIT',
   'llms.txt': '- [README.md](README.md): B\n',
-  'THIRD-PARTY-LICENSES.md': '# Licenses',
+  'dist/THIRD-PARTY-LICENSES.md': '# Licenses',
   'dist/sbom.cdx.json': '{}',
   'dist/a.js':
     "import 'jose/jwt'\nimport './b.js'\nimport 'node:fs'\nexport const later = () => import('./c.js')\n",

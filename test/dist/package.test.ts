@@ -3,11 +3,11 @@
  * every entry works, by import and by require().
  */
 import { existsSync } from 'node:fs'
-import { cp, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import packageJson from '../../package.json' with { type: 'json' }
-import { entriesOf, output } from '../../scripts/check-package/packed.ts'
+import { entriesOf, output, root } from '../../scripts/check-package/packed.ts'
 import { PEERS } from './installed.ts'
 
 const extensions = { esm: 'mjs', commonjs: 'cjs' } as const
@@ -87,6 +87,15 @@ describe('the installed package without its peers', () => {
   it('shares a token through a store where Web Crypto is missing', async () => {
     await expect(outputOf('alone', 'esm', WITHOUT_WEB_CRYPTO)).resolves.toBe('1 token request, 0 failures\n')
   })
+})
+
+it('inlinedDependencies in package.json are the packages whose code is in dist', async () => {
+  const { components } = JSON.parse(await readFile(join(root, 'dist/sbom.cdx.json'), 'utf8')) as {
+    components: readonly { name: string; version: string }[]
+  }
+  expect(Object.fromEntries(components.map(({ name, version }) => [name, version]))).toEqual(
+    packageJson.inlinedDependencies,
+  )
 })
 
 it('the installed package loads no peer with the main entry', async () => {

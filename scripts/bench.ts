@@ -8,7 +8,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
-import { isInstalled, output, pack, root } from './check-package/packed.ts'
+import { isInstalled, output, pack, root } from './packed.ts'
 
 const { values } = parseArgs({
   options: {

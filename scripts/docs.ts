@@ -12,7 +12,7 @@ import { existsSync, globSync, readFileSync, statSync, writeFileSync } from 'nod
 import { basename, extname, join, relative } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import packageJson from '../package.json' with { type: 'json' }
-import { isInstalled } from './check-package/packed.ts'
+import { isInstalled } from './packed.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const api = join(root, 'docs/api')

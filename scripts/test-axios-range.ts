@@ -8,7 +8,7 @@
 import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { install, output, pack, readManifest, root } from './check-package/packed.ts'
+import { install, output, pack, readManifest, root } from './packed.ts'
 
 const given = process.argv.slice(2)
 const folder = mkdtempSync(join(tmpdir(), 'merchant-auth-axios-'))

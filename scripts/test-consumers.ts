@@ -8,7 +8,7 @@
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { install, output, pack, root } from './check-package/packed.ts'
+import { install, output, pack, root } from './packed.ts'
 
 /** What each project runs, one program after the other. The projects run at the same time. */
 const PROJECTS = {

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestProject } from 'vitest/node'
 import packageJson from '../../package.json' with { type: 'json' }
-import { install, pack } from '../../scripts/check-package/packed.ts'
+import { install, pack } from '../../scripts/packed.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {

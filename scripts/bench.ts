@@ -1,5 +1,6 @@
 /**
- * Installs what is measured, this package as it would be published too, and runs the benchmark.
+ * Installs what is measured, this package as it would be published too, and runs the benchmark. `npm ci` alone does not
+ * install a packed build, nor an earlier one beside it.
  *
  * npm run bench [-- --check] [-- --against FOLDER] [-- --only price,cost] [-- --help]
  */

@@ -1,7 +1,8 @@
 /**
  * Runs the projects of test/consumers, which use the packed package as CommonJS projects do: TypeScript with
  * `module: commonjs`, also with `lib` ES2020, Jest without flags, ts-jest, Next.js, generated clients, a handler of AWS
- * Lambda, and bundles of esbuild and webpack. NestJS and Hono are ES modules. The manual shows some of their files.
+ * Lambda, and bundles of esbuild and webpack. NestJS and Hono are ES modules. The manual shows some of their files. Workspaces would link the
+ * sources, and find packages of this repository that users do not have.
  *
  * npm run test:consumers
  */

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestProject } from 'vitest/node'
 import packageJson from '../../package.json' with { type: 'json' }
-import { install, pack, root } from '../../scripts/check-package/packed.ts'
+import { install, pack, root } from '../../scripts/packed.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {

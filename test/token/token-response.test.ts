@@ -287,8 +287,23 @@ describe('an error response of another shape', () => {
     ['JSON:API', { errors: [{ status: '400', title: 'Bad field', detail: 'grant' }] }, 'Bad field: grant'],
     ['a list', [{ message: 'expired client', errorCode: 'INVALID' }], 'expired client: INVALID'],
     ['FusionAuth', { generalErrors: [{ code: '[locked]', message: 'Locked.' }] }, '[locked]: Locked.'],
+    [
+      'its status and its error again',
+      { error: 'no', code: 400, message: 'no', detail: ' Denied. ', title: '' },
+      'no: Denied.',
+    ],
+    ['a number', { code: 12, details: null, errors: [7, true] }, '12: 7'],
+    ['more than five reasons', { errors: ['a', 'b', 'c', 'd', 'e', 'f'] }, 'a: b: c: d: e'],
+    [
+      'reasons too deep',
+      { error: { error: { error: { error: { error: 'x' }, code: 'y' } } }, code: 'z' },
+      'y: z',
+    ],
+    ['fields of other names', { code: 'a', xcode: 'b', codex: 'c', 'error-code': 'd' }, 'a'],
     ['plain text', 'error code:\n1020', 'error code: 1020'],
+    ['text with spaces around it', '  denied  ', 'denied'],
     ['a page', '<html><head><title>Access Denied</title></head>', 'Access Denied'],
+    ['a page with spaces', '\n <html><h1 class="x"> Access Denied </h1>', 'Access Denied'],
     ['XML', '<?xml version="1.0"?><Error><Message>No such client</Message></Error>', 'No such client'],
     ['an echoed secret', { message: `Unknown: ${SECRET}` }, 'Unknown: [hidden]'],
   ])('has one line of it in its message: %s', async (_, body, said) => {

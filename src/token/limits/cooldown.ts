@@ -1,4 +1,5 @@
 /** The time after a failed acquisition in which calls fail fast and no token is requested. */
+import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../base/clock.ts'
 import { TokenRequestError } from '../../base/errors.ts'
 import { spentForMs } from '../../base/quota.ts'
 import { doubled } from './backoff.ts'
@@ -17,10 +18,6 @@ export interface SharedCooldown {
   /** When it ends (ms after the moment of writing). */
   readonly endsInMs: number
 }
-
-const SECOND_MS = 1_000
-const MINUTE_MS = 60 * SECOND_MS
-const HOUR_MS = 60 * MINUTE_MS
 
 const FIRST_COOLDOWN_MS = SECOND_MS
 const MAX_COOLDOWN_MS = 5 * SECOND_MS

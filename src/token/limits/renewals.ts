@@ -5,11 +5,8 @@
  * 401 may be about the call, such as a store id that the account does not have: several of them renew, not each. Out of doubt,
  * each 401 renews. In both cases a gap between renewals and a bucket of them limit how often.
  */
+import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../base/clock.ts'
 import { doubled } from './backoff.ts'
-
-const SECOND_MS = 1_000
-const MINUTE_MS = 60 * SECOND_MS
-const HOUR_MS = 60 * MINUTE_MS
 
 const FIRST_GAP_MS = SECOND_MS
 const MAX_GAP_MS = 30 * MINUTE_MS

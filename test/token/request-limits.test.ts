@@ -3,6 +3,7 @@ import { beforeEach, describe, expect, it, vi } from 'vitest'
 import { TokenRequestError, TokenResponseError } from '../../src/base/errors.ts'
 import type { Quota } from '../../src/base/quota.ts'
 import { type Purpose, RequestLimits, type SharedLimits } from '../../src/token/limits/request-limits.ts'
+import { mostWithin } from '../support/periods.ts'
 
 const MERCHANT = 'https://api.test.example/merchant'
 const IN_STORE = 'https://api.test.example/in-store'
@@ -271,6 +272,31 @@ describe('a background renewal that failed may be repeated in so many seconds', 
     expect(limits.isBackgroundDue).toBe(false)
     pass(waitS('background'))
     expect(limits.isBackgroundDue).toBe(true)
+  })
+})
+
+describe('background renewals that fail until the token expires, or for most of that time', () => {
+  it.each([
+    { windowS: 3_600, outageS: 2_400, most: 15 },
+    { windowS: 2_701, outageS: 2_400, most: 15 },
+    { windowS: 720, outageS: 420, most: 15 },
+    { windowS: 3_600, outageS: 3_600, most: 30 },
+    { windowS: 2_701, outageS: 2_701, most: 30 },
+    { windowS: 720, outageS: 720, most: 30 },
+    { windowS: 541, outageS: 541, most: 30 },
+  ])('are at most $most in an hour: for $outageS of $windowS s', ({ windowS, outageS, most }) => {
+    vi.mocked(Math.random).mockReset() // real jitter
+    const beganAt = now
+    const askedAt: number[] = []
+    for (let passedS = 0; passedS < outageS; passedS += 1) {
+      if (limits.mayRequest({ purpose: 'background' })) {
+        askedAt.push(now)
+        limits.failed(failure(0), { purpose: 'background' }, beganAt + windowS * 1_000 - now)
+      }
+      pass(1)
+    }
+    expect(mostWithin(HOUR * 1_000, askedAt)).toBeLessThanOrEqual(most)
+    expect(askedAt.length).toBeGreaterThan(2)
   })
 })
 

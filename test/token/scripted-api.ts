@@ -1,6 +1,7 @@
 /** An API without a network, which rejects tokens on demand, behind a fetch with the token of a provider. */
 import { createAuthFetch, type TokenProvider } from 'merchant-auth'
 import { settled } from '../support/clock.ts'
+import { HOUR_MS } from '../support/periods.ts'
 import { type Answer, granted, type Rig, rig, type ScriptedEndpoint } from './harness.ts'
 
 const MERCHANT = 'https://api.test.example/merchant'
@@ -78,9 +79,9 @@ export interface AttachedRig extends Rig {
   readonly issued: Issued
 }
 
-/** A provider whose token is attached to a scripted API. Its tokens live for 10 h. */
+/** A provider whose token is attached to a scripted API. Its tokens live for 10 h, and are renewed in the last one. */
 export function attachedRig(fields: Record<string, unknown> = {}): AttachedRig {
-  const made = rig([], { retries: 0 })
+  const made = rig([], { retries: 0, refreshAheadMs: HOUR_MS })
   const issued = new Issued(made.endpoint, { expires_in: 36_000, ...fields })
   return { ...made, issued, api: new ScriptedApi(made.provider, issued) }
 }

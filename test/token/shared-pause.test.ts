@@ -3,7 +3,7 @@ import type { TokenRequestError } from 'merchant-auth'
 import { describe, expect, it, vi } from 'vitest'
 import { Fleet, quiet } from '../store/fleet.ts'
 import { FAILURES } from '../store/memory-store.ts'
-import { oneHasNewerToken, sharing } from '../store/scenes.ts'
+import { oneHasNewerToken, renewedUntilLimited, sharing } from '../store/scenes.ts'
 import { IN_STORE_URL, MERCHANT_URL, rejection, SECRET, status, withoutJitter } from './harness.ts'
 
 withoutJitter()
@@ -264,13 +264,11 @@ describe('a process in a cooldown', () => {
 
 describe('a newer token of another process', () => {
   it('is looked for once in 30 s while the rate limit allows no renewal', async () => {
-    const { fleet, one, newer } = await oneHasNewerToken()
-    // The eight renewals of the bucket are used up.
-    let latest = newer
-    for (let nth = 0; nth < 7; nth += 1) {
-      await fleet.skip(100_000)
-      latest = String((await one.provider.renewToken(latest, { url }))?.value)
-    }
+    const { fleet, one } = await oneHasNewerToken()
+    await renewedUntilLimited(fleet, one, 3 * LOOK_AGAIN_MS)
+    const latest = String(one.provider.currentToken()?.value)
+    await fleet.skip(LOOK_AGAIN_MS)
+    await one.provider.renewToken(latest, { url })
     fleet.store.asked.length = 0
     const reject = async (): Promise<void> => {
       for (let time = 0; time < 10; time += 1)

@@ -1,19 +1,30 @@
 import type { TokenProvider, TokenProviderOptions } from 'merchant-auth'
 import { describe, expect, it } from 'vitest'
+import { BACKGROUND_PAUSE_SHARE, BACKGROUND_PAUSE_SPREAD } from '../../src/token/limits/request-limits.ts'
+import { WINDOW_SPREAD } from '../../src/token/request/access-token.ts'
+import { LOOK_AGAIN_MS } from '../../src/token/shared/shared-token.ts'
 import { Fleet, failuresOf, quiet, sourcesOf } from '../store/fleet.ts'
 import { CODES, FAILURES, slow } from '../store/memory-store.ts'
 import { oneHasNewerToken, sharing } from '../store/scenes.ts'
-import { granted, grantedWith, MERCHANT_URL, rejection, status, withoutJitter } from './harness.ts'
+import {
+  failedUntilGap,
+  granted,
+  grantedWith,
+  MERCHANT_URL,
+  rejection,
+  status,
+  withoutJitter,
+} from './harness.ts'
 
 const random = withoutJitter()
 
-/** While the store fails, one call in this time waits for a look at it. */
-const LOOK_AGAIN_MS = 30_000
 const KEY = 'key-1-'.repeat(8)
 const NEW_KEY = 'key-2-'.repeat(8)
 
 /** When the refresh window opens: a token lives for 1 000 s, with a margin of 10 s and a window of 200 s before it. */
 const DUE_MS = 790_000
+/** The shortest pause after a renewal that failed at that moment. */
+const PAUSE_MS = 200_000 * BACKGROUND_PAUSE_SHARE * (1 - BACKGROUND_PAUSE_SPREAD)
 
 /** Processes whose token has entered its refresh window, before any of them called. */
 async function due(count = 1) {
@@ -144,7 +155,7 @@ describe('a shared token in its refresh window', () => {
     }
     expect([fleet.endpoint.count, fleet.store.operations]).toEqual([1, ['get', 'lease']])
     release()
-    await fleet.skip(36_499) // a quarter of 200 s, less a quarter of that
+    await fleet.skip(PAUSE_MS - 1_001) // of which a second is over
     provider.currentToken()
     await quiet()
     expect(fleet.endpoint.count).toBe(1)
@@ -180,13 +191,10 @@ describe('a shared token in its refresh window', () => {
     const { provider, token } = await fleet.begin({ retries: 0 })
     await fleet.skip(DUE_MS)
     fleet.endpoint.otherwise = status(503)
-    for (const pauseMs of [1_000, 2_000, 4_000, 6_000]) {
-      expect(await rejection(provider.renewToken(token, { url }))).toMatchObject({ status: 503 })
-      await fleet.skip(pauseMs)
-    }
+    await failedUntilGap(fleet.clock, () => provider.renewToken(token, { url }))
     fleet.endpoint.otherwise = granted()
     fleet.store.faults.get = slow(fleet.clock, 200)
-    const renewal = provider.renewToken(token, { url }) // its next one is allowed in 2 s
+    const renewal = provider.renewToken(token, { url })
     await quiet()
     expect(provider.currentToken()?.value).toBe(token)
     await fleet.pass(1_000)
@@ -206,7 +214,7 @@ describe('a shared token in its refresh window', () => {
     }
     await callAfter(0)
     expect(fleet.endpoint.count).toBe(2)
-    await callAfter(37_499) // a quarter of 200 s, less a quarter of that
+    await callAfter(PAUSE_MS - 1)
     expect(fleet.store.asked).toEqual([])
     expect(fleet.endpoint.count).toBe(2)
     await callAfter(1)
@@ -240,16 +248,18 @@ describe('a store that fails while a token is in its refresh window', () => {
   })
 
   it.each([
-    { chance: 0, windowMs: 200_000, leftMs: 50_000 },
-    { chance: 0.2, windowMs: 190_000, leftMs: 38_000 },
-    { chance: 0.4, windowMs: 180_000, leftMs: 27_000 },
-    { chance: 0.6, windowMs: 170_000, leftMs: 17_000 },
-    { chance: 0.8, windowMs: 160_000, leftMs: 8_000 },
-    { chance: 0.99, windowMs: 150_500, leftMs: 376.25 },
+    { chance: 0, share: 0.25 },
+    { chance: 0.2, share: 0.2 },
+    { chance: 0.4, share: 0.15 },
+    { chance: 0.6, share: 0.1 },
+    { chance: 0.8, share: 0.05 },
+    { chance: 0.99, share: 0.0025 },
   ])(
-    'delays the renewal until a random moment in the last quarter of the window: $leftMs of $windowMs ms left',
-    async ({ chance, windowMs, leftMs }) => {
+    'delays the renewal until a random moment in the last quarter of the window: a share of $share is left',
+    async ({ chance, share }) => {
       random.mockReturnValue(chance)
+      const windowMs = 200_000 * (1 - WINDOW_SPREAD * chance)
+      const leftMs = windowMs * share
       const { fleet, provider, token } = await sharing()
       fleet.store.faults.get = FAILURES.rejects
       await fleet.skip(990_000 - windowMs)

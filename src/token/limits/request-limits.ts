@@ -40,11 +40,11 @@ const NEVER = Number.NEGATIVE_INFINITY
 /** A client that renews by itself need not say which API rejected its token. */
 const UNKNOWN_API = ''
 /** A part of the time that the current token may still be used. */
-const BACKGROUND_PAUSE_SHARE = 0.25
+export const BACKGROUND_PAUSE_SHARE = 0.25
 const MIN_BACKGROUND_PAUSE_MS = 5 * SECOND_MS
 const MAX_BACKGROUND_PAUSE_MS = 5 * MINUTE_MS
 /** The pause is longer or shorter by up to this part of it, so that processes do not try together. */
-const BACKGROUND_PAUSE_SPREAD = 0.25
+export const BACKGROUND_PAUSE_SPREAD = 0.25
 
 /** All limits on the token requests of one provider. */
 export class RequestLimits {

@@ -8,9 +8,9 @@ import { storeErrorCode, type TokenStore, UNREADABLE } from '../../store/token-s
 import { EncryptionKey } from './encryption.ts'
 
 /** After it the provider continues without the store. */
-const OPERATION_MS = SECOND_MS
+export const OPERATION_MS: number = SECOND_MS
 /** The first operation may have to wait for a connection: TCP, TLS and the greeting of Redis. */
-const FIRST_OPERATION_MS = 2 * SECOND_MS
+export const FIRST_OPERATION_MS: number = 2 * SECOND_MS
 
 /** An entry that was found and decrypted. */
 export interface Entry<T> {

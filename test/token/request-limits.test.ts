@@ -472,6 +472,23 @@ describe('the bucket of renewals for an API', () => {
   })
 })
 
+it.each([10, 65, 300])(
+  'an API that rejects every token causes at most 10 renewals in any hour and 50 in any day: a call every %i s',
+  (seconds) => {
+    const renewedAt: number[] = []
+    for (let passedS = 0; passedS < 30 * HOUR; passedS += seconds) {
+      if (rejects() && limits.mayRequest({ purpose: 'rejected', api: MERCHANT })) {
+        renewedAt.push(now)
+        limits.recordFor(MERCHANT).renewed(now, { isRequested: true })
+      }
+      pass(seconds)
+    }
+    expect(mostWithin(HOUR * 1_000, renewedAt)).toBeLessThanOrEqual(10)
+    expect(mostWithin(24 * HOUR * 1_000, renewedAt)).toBeLessThanOrEqual(50)
+    expect(renewedAt.length).toBeGreaterThanOrEqual(8)
+  },
+)
+
 describe('a 401 may be about the token', () => {
   it('always, until a renewal, and after one that helped', () => {
     expect([count(), count()]).toEqual([1, 1])

@@ -8,7 +8,7 @@
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../base/clock.ts'
 import { doubled } from './backoff.ts'
 
-const FIRST_GAP_MS = SECOND_MS
+export const FIRST_GAP_MS: number = SECOND_MS
 const MAX_GAP_MS = 30 * MINUTE_MS
 /** The gap ends after this time, beyond its own, without a 401. */
 const QUIET_MS = MINUTE_MS

@@ -19,7 +19,7 @@ export interface TokenResponse {
   readonly quotas: readonly Quota[]
 }
 
-const MAX_ANSWER_BYTES = 64 * 1024
+export const MAX_ANSWER_BYTES: number = 64 * 1024
 /** Ten years. */
 const MAX_LIFETIME_MS = 10 * 365 * 24 * HOUR_MS
 

@@ -170,7 +170,7 @@ const ROWS: Readonly<Record<string, readonly Row[]>> = {
     ['FIRST_PAUSE_MS', 'token/token-request.test.ts', 'the longest pause before the first retry; it doubles'],
     [
       'EXPIRED_PAUSE_MS',
-      'token/token-request.test.ts',
+      'token/token-response.test.ts',
       'the shortest pause after a token without life',
       'in the same way, after # at the earliest',
     ],
@@ -222,11 +222,7 @@ const ROWS: Readonly<Record<string, readonly Row[]>> = {
       'how much of a 401 is read while its call waits',
       '**the 401 has more than #**',
     ],
-    [
-      'MAX_DRAINING_MS',
-      'attach/scenarios/held-401.test.ts',
-      'how long the rest of a 401 is read after a renewal',
-    ],
+    ['MAX_DRAINING_MS', 'attach/fetch.test.ts', 'how long the rest of a 401 is read after a renewal'],
   ],
   'attach/sender.ts': [
     ['MAX_LISTED', 'attach/two-attachments.test.ts', 'how many attachments without calls stay listed'],

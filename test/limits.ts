@@ -204,7 +204,7 @@ const ROWS: Readonly<Record<string, readonly Row[]>> = {
       'how often a call looks for a token that may not be there',
       'one call of each provider in # waits for it',
     ],
-    ['MIN_ENTRY_MS', 'token/shared-renewal.test.ts', 'how long an entry lives at least'],
+    ['MIN_ENTRY_MS', 'token/shared-token.test.ts', 'how long an entry lives at least'],
     [
       'FIRST_WRITE_PAUSE_MS',
       'token/store-failures.test.ts',
@@ -249,8 +249,23 @@ const ROWS: Readonly<Record<string, readonly Row[]>> = {
   'events/warnings.ts': [
     ['MOST_PROVIDERS', 'events/warnings.test.ts', 'how many providers for one client are no mistake'],
   ],
+  'store/operation-queue.ts': [
+    [
+      'DEFAULT_SLOTS',
+      'store/operation-queue.test.ts',
+      "how many operations of a caller's store are under way",
+    ],
+    [
+      'MAX_QUEUE_MS',
+      'store/operation-queue.test.ts',
+      'how long an operation waits until the store counts as one that hangs',
+    ],
+  ],
   'base/redact.ts': [
-    ['LEAST_SECRET', 'token/secrets.test.ts', 'how many characters a secret has that is searched for'],
+    ['MAX_CAUSES', 'base/redact.test.ts', 'how many causes of an error are redacted and kept'],
+    ['MAX_ERRORS', 'base/redact.test.ts', 'how many errors of an AggregateError are redacted and kept'],
+    ['MAX_SECRETS', 'base/redact.test.ts', 'how many recent secrets are searched for'],
+    ['LEAST_SECRET', 'base/redact.test.ts', 'how many characters a secret has that is searched for'],
   ],
 }
 

@@ -42,6 +42,7 @@ function provider(): TokenProvider {
   return createTokenProvider({
     ...{ environment, clientId, clientSecret, clock, onEvent },
     timeoutMs: PATIENCE_MS,
+    retries: 2,
   })
 }
 

@@ -50,7 +50,7 @@ describe('the cooldown after consecutive failures', () => {
 
   it.each([
     [429, '300', 300_000],
-    [503, '60', 60_000],
+    [503, '20', 20_000],
   ])(
     'follows Retry-After within its limits: status %i, Retry-After %s s, cooldown %i ms',
     async (code, seconds, length) => {

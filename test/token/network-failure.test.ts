@@ -192,6 +192,7 @@ describe('on real connections', () => {
       clientId: 'client-1',
       clientSecret: SECRET,
       timeoutMs: 30_000,
+      retries: 2,
     })
     const error = await rejection<TokenRequestError>(tokens.getToken())
     expect(error).toBeInstanceOf(TokenRequestError)

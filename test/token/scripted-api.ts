@@ -1,5 +1,6 @@
 /** An API without a network, which rejects tokens on demand, behind a fetch with the token of a provider. */
 import { createAuthFetch, type TokenProvider } from 'merchant-auth'
+import { FIRST_COUNT } from '../../src/token/limits/renewals.ts'
 import { settled } from '../support/clock.ts'
 import { HOUR_MS } from '../support/periods.ts'
 import { type Answer, granted, type Rig, rig, type ScriptedEndpoint } from './harness.ts'
@@ -65,6 +66,11 @@ export class ScriptedApi {
     const sent = this.#sent
     this.#sent = []
     return [status, ...sent]
+  }
+
+  /** As many calls as renew nothing in doubt, after one renewal that did not help: the next rejected one renews. */
+  async callsBeforeRenewal(url?: string): Promise<void> {
+    for (let nth = 1; nth < FIRST_COUNT; nth += 1) await this.call(url)
   }
 
   /** As `call`, with a body that cannot be sent twice. */

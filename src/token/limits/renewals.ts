@@ -17,7 +17,7 @@ const BUCKET = 8
 /** How long it takes until the bucket gets one back. */
 const REFILL_MS = 40 * MINUTE_MS
 /** How many 401s renew the token in doubt, after one renewal that did not help; the number doubles with each further one. */
-const FIRST_COUNT = 2
+export const FIRST_COUNT = 2
 const MAX_COUNT = 16
 /** A revoked token is found after this time, even if few calls show it. */
 const MAX_COUNTING_MS = MINUTE_MS

@@ -1,9 +1,10 @@
 /**
- * Halves the limits of test/limits.ts in a copy of the tree, and prints which tests notice it: the one that proves the limit, and
- * test/limits.test.ts where docs/behavior.md states it. No other test may know a limit's value.
+ * `npm run test:limits`: halves the limits of test/limits.ts in a copy of the tree, and checks that only the test that proves a
+ * limit notices, and test/limits.test.ts where docs/behavior.md states it.
  *
- * npm run test:limits: all limits at once for the tests that prove none, then one after the other for those that prove some
- * npm run test:limits -- MAX_GAP_MS: this one, for all tests
+ * To take minutes, it halves all limits at once for the tests that prove none, and all but its own for each test that proves some.
+ * Then it halves each limit by itself, for the test that proves it. With the names of limits as arguments, it halves only
+ * these, one after the other, for all tests.
  */
 import { spawnSync } from 'node:child_process'
 import { cpSync, globSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
@@ -22,16 +23,17 @@ interface Report {
 }
 
 const copy = mkdtempSync(join(tmpdir(), 'halved-limits-'))
-const proving = [...new Set([PAGE, ...LIMITS.map(({ test }) => `test/${test}`)])]
+const proving = [...new Set(LIMITS.map(({ test }) => `test/${test}`))]
 const others = globSync(`test/${FOLDERS}/**/*.test.ts`, { cwd: root }).filter(
   (file) => !proving.includes(file),
 )
 
-/** Halves these limits; resolves with the test files that fail. */
+/** Halves these limits; returns the test files that fail. */
 function failing(limits: readonly Limit[], files: readonly string[]): string[] {
   const report = join(copy, 'report.json')
   const vitest = join(root, 'node_modules/vitest/vitest.mjs')
-  const options = ['--project', 'tests', '--bail', '0', '--reporter', 'json', '--outputFile', report]
+  const projects = ['--project', 'tests', '--project', 'mocking']
+  const options = [...projects, '--bail', '0', '--reporter', 'json', '--outputFile', report]
   rmSync(report, { force: true })
   for (const limit of limits) halve(limit)
   try {
@@ -65,11 +67,20 @@ try {
     })
   symlinkSync(join(root, 'node_modules'), join(copy, 'node_modules'))
   const names = process.argv.slice(2)
-  if (names.length === 0) print('all limits, tests that prove none', failing(LIMITS, others), [])
-  for (const limit of LIMITS.filter(({ name }) => names.length === 0 || names.includes(name))) {
-    const { name, file, test, phrases } = limit
-    const failed = failing([limit], names.length === 0 ? proving : [...proving, ...others])
-    print(`${name} (${file})`, failed, phrases.length > 0 ? [`test/${test}`, PAGE] : [`test/${test}`])
+  const expectedFor = ({ test, phrases }: Limit): string[] => [
+    `test/${test}`,
+    ...(phrases.length > 0 ? [PAGE] : []),
+  ]
+  for (const limit of LIMITS.filter(({ name }) => names.includes(name)))
+    print(limit.name, failing([limit], [...proving, ...others, PAGE]), expectedFor(limit))
+  if (names.length === 0) {
+    print('all limits, the tests that prove none', failing(LIMITS, others), [])
+    for (const file of proving) {
+      const notItsOwn = LIMITS.filter(({ test }) => `test/${test}` !== file)
+      print(`all other limits, ${file}`, failing(notItsOwn, [file]), [])
+    }
+    for (const limit of LIMITS)
+      print(limit.name, failing([limit], [...expectedFor(limit), PAGE]), expectedFor(limit))
   }
 } finally {
   rmSync(copy, { recursive: true, force: true })

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { BACKGROUND_PAUSE_SHARE } from '../../src/token/limits/request-limits.ts'
 import { settled } from '../support/clock.ts'
 import { HOUR_MS } from '../support/periods.ts'
 import { acquired, granted, hang, MERCHANT_URL, noConnection, rig, status, withoutJitter } from './harness.ts'
@@ -68,7 +69,7 @@ it('a background renewal may take all of timeoutMs', async () => {
 
 describe('a background renewal that fails', () => {
   it.each([
-    ['a quarter of the time that the token may still be served', status(503), 25_000],
+    ['a part of the time that the token may still be served', status(503), 100_000 * BACKGROUND_PAUSE_SHARE],
     ['a longer Retry-After', status(503, '', { 'retry-after': '60' }), 60_000],
   ])('is retried after %s', async (_, failure, pauseMs) => {
     const { provider, clock, endpoint } = rig([granted(), failure])

@@ -115,8 +115,8 @@ describe('a token may be requested in so many seconds', () => {
     ],
     ['a quota with 3 of 10 left', () => limits.quotasReported(hourly(3, 600)), all(0)],
     [
-      'a quota with 2 of 10 left',
-      () => limits.quotasReported(hourly(2, 600)),
+      'a quota with 1 of 10 left',
+      () => limits.quotasReported(hourly(1, 600)),
       { caller: 0, forced: 0, rejected: 600, background: 600 },
     ],
     [
@@ -182,7 +182,7 @@ describe('a token may be requested in so many seconds', () => {
   it('and the first reason is given: a cooldown, a quota, how often the API caused a renewal', () => {
     const reason = () => limits.holdOn({ purpose: 'rejected', api: MERCHANT })?.reason
     fails('rejected', failure(503), failure(503))
-    limits.quotasReported(hourly(2, 600))
+    limits.quotasReported(hourly(1, 600))
     expect(reason()).toBe('cooldown')
     limits.succeeded()
     expect(reason()).toBe('quota')
@@ -317,7 +317,7 @@ describe('a reserved quota', () => {
   })
 
   it('holds back until the last one is full again', () => {
-    limits.quotasReported([...hourly(1, 600), { ...perDay, remaining: 10, resetsInMs: 900_000 }])
+    limits.quotasReported([...hourly(1, 600), { ...perDay, remaining: 1, resetsInMs: 900_000 }])
     expect(waitS('rejected')).toBe(900)
   })
 })

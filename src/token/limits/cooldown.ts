@@ -24,10 +24,10 @@ const MAX_COOLDOWN_MS = 5 * SECOND_MS
 const MAX_COOLDOWN_LASTING_MS = 30 * SECOND_MS
 const MAX_RETRY_AFTER_MS = MINUTE_MS
 /** Some services count refused requests, too, and say so only by a 429: they recover only after a long pause. */
-const FIRST_COOLDOWN_429_MS = 10 * SECOND_MS
+export const FIRST_COOLDOWN_429_MS: number = 10 * SECOND_MS
 const MAX_COOLDOWN_429_MS = 30 * MINUTE_MS
 const MIN_RETRY_AFTER_429_MS = SECOND_MS
-const MAX_RETRY_AFTER_429_MS = HOUR_MS
+export const MAX_RETRY_AFTER_429_MS: number = HOUR_MS
 
 /** The cooldown of one provider. */
 export class Cooldown {

@@ -1,7 +1,7 @@
 import type { TokenProvider, TokenProviderOptions } from 'merchant-auth'
 import { describe, expect, it } from 'vitest'
 import { BACKGROUND_PAUSE_SHARE, BACKGROUND_PAUSE_SPREAD } from '../../src/token/limits/request-limits.ts'
-import { WINDOW_SPREAD } from '../../src/token/request/access-token.ts'
+import { RejectedTokens, WINDOW_SPREAD } from '../../src/token/request/access-token.ts'
 import { OPERATION_MS } from '../../src/token/shared/encrypted-store.ts'
 import { LOOK_AGAIN_MS } from '../../src/token/shared/shared-token.ts'
 import { Fleet, failuresOf, quiet, sourcesOf } from '../store/fleet.ts'
@@ -478,4 +478,12 @@ describe.each([
       expect(fleet.endpoint.count).toBe(2)
     },
   )
+})
+
+it('the sixteen most recently rejected tokens are known, whatever the store still has', () => {
+  const rejected = new RejectedTokens()
+  const values = Array.from({ length: 18 }, (_, nth) => `token-${nth}`)
+  for (const value of values) rejected.add(value)
+  rejected.add('token-17') // again
+  expect(values.filter((value) => rejected.has(value))).toEqual(values.slice(2))
 })

@@ -285,6 +285,7 @@ describe('an error response of another shape', () => {
       '900901: Invalid Credentials: Wrong client.',
     ],
     ['JSON:API', { errors: [{ status: '400', title: 'Bad field', detail: 'grant' }] }, 'Bad field: grant'],
+    ['five of more texts', { errors: ['a', 'b', 'c', 'd', 'e', 'f'] }, 'a: b: c: d: e'],
     ['a list', [{ message: 'expired client', errorCode: 'INVALID' }], 'expired client: INVALID'],
     ['FusionAuth', { generalErrors: [{ code: '[locked]', message: 'Locked.' }] }, '[locked]: Locked.'],
     ['plain text', 'error code:\n1020', 'error code: 1020'],

@@ -1,4 +1,4 @@
-/** Time: two clocks and a sleep, which tests can replace. */
+/** Time: two clocks and a sleep, which tests can replace, and the units of durations. */
 import * as timers from 'node:timers'
 
 /** A source of time. Replace it in tests: everything that waits or expires uses it. */
@@ -21,6 +21,10 @@ export interface Instant {
 export function readClock(clock: Clock): Instant {
   return { monotonicMs: clock.monotonicMs(), epochMs: clock.epochMs() }
 }
+
+export const SECOND_MS = 1_000
+export const MINUTE_MS: number = 60 * SECOND_MS
+export const HOUR_MS: number = 60 * MINUTE_MS
 
 /** The longest delay that setTimeout supports; a longer one would fire immediately. */
 export const MAX_TIMER_MS: number = 2 ** 31 - 1

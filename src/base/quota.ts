@@ -15,6 +15,9 @@ export interface Quota {
   readonly resetsInMs?: number | undefined
 }
 
+/** What is left of a quota is reserved from this part of its limit on. */
+export const RESERVED_SHARE = 0.2
+
 const SCOPES = {
   'auth0-client-quota-limit': 'client',
   'auth0-organization-quota-limit': 'organization',
@@ -63,9 +66,9 @@ export function keyOf({ scope, name }: Quota): string {
   return `${scope} ${name}`
 }
 
-/** Whether what is left of a quota, a fifth of its limit or less, is reserved for callers without a token. */
+/** Whether what is left of a quota is reserved for callers without a token. */
 export function isReserved({ limit = 0, remaining }: Quota): boolean {
-  return remaining <= limit / 5
+  return remaining <= limit * RESERVED_SHARE
 }
 
 /** Whether nothing is left of a quota. */

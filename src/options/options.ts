@@ -1,6 +1,6 @@
 /** The options: their documentation, defaults and validation. All problems are reported at once. */
 import * as z from 'zod/mini'
-import { type Clock, systemClock } from '../base/clock.ts'
+import { type Clock, SECOND_MS, systemClock } from '../base/clock.ts'
 import { ConfigurationError, type Problem } from '../base/errors.ts'
 import {
   fn,
@@ -180,6 +180,10 @@ export function clientOf({ environment, endpoint, clientId, tokenParameters }: R
   return JSON.stringify(parts)
 }
 
+/** How long (ms) a token request may take, its retries and pauses included. */
+export const DEFAULT_TIMEOUT_MS: number = 10 * SECOND_MS
+export const DEFAULT_RETRIES = 2
+
 /** The header that carries the token. */
 export const DEFAULT_HEADER = 'Authorization'
 export const DEFAULT_SCHEME = 'Bearer'
@@ -283,8 +287,8 @@ export function checkOptions(options: unknown): ResolvedOptions | Problem[] {
     clientSecret = '',
     clientAssertion,
     tokenParameters = {},
-    timeoutMs = 10_000,
-    retries = 2,
+    timeoutMs = DEFAULT_TIMEOUT_MS,
+    retries = DEFAULT_RETRIES,
     bodyFormat = 'json',
     clock = systemClock,
     ...data

@@ -5,7 +5,7 @@ import { within } from '../base/waiting.ts'
 import type { TokenStore } from './token-store.ts'
 
 /** Operations that a store of a caller has under way. */
-const DEFAULT_SLOTS = 8
+export const DEFAULT_SLOTS = 8
 /** A queue that moves slower than this (ms) belongs to a store that hangs. */
 const MAX_QUEUE_MS = 60_000
 

@@ -139,7 +139,7 @@ export function createTokenProvider(options: TokenProviderOptions): TokenProvide
  * How often a call looks for its token again after a wait: the token can be gone if a clock jumped, and a forced call may have
  * waited for a request that was sent before it.
  */
-const MAX_ROUNDS = 3
+export const MAX_ROUNDS = 3
 
 /** How an acquisition ended, if it did not fail: with a token, or why none was requested. */
 type Outcome = 'acquired' | Denial['kind']

@@ -6,9 +6,9 @@ import { isFrameworkError, MerchantAuthError } from '../base/errors.ts'
 import { untilAborted, waitFor } from '../base/waiting.ts'
 
 /** How long (ms) after the deadline of its step a run counts as lost. */
-const LOST_AFTER_MS = 1_000
+export const LOST_AFTER_MS = 1_000
 /** After a freeze, the result of a run's step may have arrived and not be read yet: a caller waits for it so long (ms). */
-const AFTER_FREEZE_MS = 100
+export const AFTER_FREEZE_MS = 100
 
 /** Rejects a wait for a run that was lost. */
 const LOST = Symbol('lost')

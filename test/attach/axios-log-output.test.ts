@@ -194,6 +194,15 @@ it('an error of an adapter that wraps the error of axios shows no token', async 
   expectNoToken(error)
 })
 
+it('an error of an adapter shows no token five causes below it', async () => {
+  fail({ kind: 'status', status: 500 })
+  const wrapping: CreateAxiosDefaults['adapter'] = (config) =>
+    functionAdapter(config).catch((reason: Error) => {
+      throw [1, 2, 3, 4, 5].reduce<Error>((cause) => new Error('', { cause }), reason)
+    })
+  expectNoToken(await rejectionOf(ground.api({ adapter: wrapping }).get('/orders')))
+})
+
 describe.each(ADAPTERS)('a streamed response of the adapter %s shows no token', (adapter) => {
   const stream = (config: AxiosRequestConfig = {}) =>
     ground.api({ adapter }).get('/orders', { responseType: 'stream', ...config })

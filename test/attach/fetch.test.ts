@@ -7,6 +7,7 @@ import type { TokenProvider } from 'merchant-auth'
 import nock from 'nock'
 import { Request as UndiciRequest, fetch as undiciFetch } from 'undici'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { MAX_HELD_BYTES } from '../../src/attach/held-body.ts'
 import { createAuthFetch } from '../../src/index.ts' // the wrapper of the tests is not found as the global fetch
 import { settled } from '../support/clock.ts'
 import { rejectionOf, scripted, until, useGround } from '../support/ground.ts'
@@ -376,7 +377,8 @@ describe('the body of a Request', () => {
 })
 
 describe('the body of a 401', () => {
-  const KIB = 1024
+  const CHUNK_BYTES = 1024
+  const MOST_CHUNKS = MAX_HELD_BYTES / CHUNK_BYTES
 
   /** A 401 with chunks of these sizes, and what became of its body. */
   function rejected(sizes: readonly number[], length?: number) {
@@ -403,29 +405,29 @@ describe('the body of a 401', () => {
     const headers: Record<string, string> = length === undefined ? {} : { 'content-length': String(length) }
     return { seen, response: new Response(body, { status: 401, headers }) }
   }
-  const chunks = (count: number) => Array<number>(count).fill(KIB)
+  const chunks = (count: number) => Array<number>(count).fill(CHUNK_BYTES)
 
   it.each([
     ['read to its end if it is empty', 0, 'drained'],
-    ['read to its end if it has 1 MiB', 1024, 'drained'],
+    ['read to its end if it is just small enough', MOST_CHUNKS, 'drained'],
   ])('that is not handed out is %s', async (_, size, end) => {
     const { seen, response } = rejected(chunks(size))
     const authFetch = createAuthFetch(TOKENS, { fetch: answering(response) })
     expect(await (await authFetch(URL_CALLED)).text()).toBe('fine')
     await until(() => seen.end !== '')
-    expect(seen).toEqual({ read: size * KIB, end })
+    expect(seen).toEqual({ read: size * CHUNK_BYTES, end })
   })
 
-  it('that is not handed out is canceled if more than 1 MiB arrives after the renewal', async () => {
-    const { seen, response } = rejected(chunks(5 * KIB))
+  it('that is not handed out is canceled if too much arrives after the renewal', async () => {
+    const { seen, response } = rejected(chunks(5 * MOST_CHUNKS))
     const authFetch = createAuthFetch(TOKENS, { fetch: answering(response) })
     expect(await (await authFetch(URL_CALLED)).text()).toBe('fine')
     await until(() => seen.end !== '')
-    expect(seen).toEqual({ read: expect.closeTo(KIB * KIB, -4), end: 'canceled' })
+    expect(seen).toEqual({ read: expect.closeTo(MAX_HELD_BYTES, -4), end: 'canceled' })
   })
 
-  it('is handed out unread, and not copied, if it announces more than 1 MiB', async () => {
-    const { seen, response } = rejected(chunks(1), KIB * KIB + 1)
+  it('is handed out unread, and not copied, if it announces too much', async () => {
+    const { seen, response } = rejected(chunks(1), MAX_HELD_BYTES + 1)
     const wrapped = answering(response)
     expect(await createAuthFetch(TOKENS, { fetch: wrapped })(URL_CALLED)).toBe(response)
     expect([seen, wrapped.mock.calls.length]).toEqual([{ read: 0, end: '' }, 1])
@@ -434,9 +436,11 @@ describe('the body of a 401', () => {
   it('that is not handed out is canceled after 1 s if it does not arrive', async () => {
     const cancel = vi.fn()
     const response = new Response(new ReadableStream({ cancel }), { status: 401 })
+    const calledAt = performance.now()
     expect((await createAuthFetch(TOKENS, { fetch: answering(response) })(URL_CALLED)).status).toBe(200)
     expect(cancel).not.toHaveBeenCalled()
     await until(() => cancel.mock.calls.length === 1)
+    expect(performance.now() - calledAt).toBeGreaterThan(990) // a timer may be a few milliseconds early
   })
 
   it('may be missing although a content-length announces it, as after HEAD', async () => {
@@ -448,7 +452,7 @@ describe('the body of a 401', () => {
   it('is whole, in the response of the wrapped fetch itself, if the renewal fails', async () => {
     await using api = await scripted((_, response) => {
       if (api.seen.length === 1) response.writeHead(307, { location: '/other' }).end()
-      else response.writeHead(401).end(Buffer.alloc(100 * KIB, 'x'))
+      else response.writeHead(401).end(Buffer.alloc(100 * CHUNK_BYTES, 'x'))
     })
     const renewing = vi.fn(() => Promise.reject(new Error('no token')))
     const tokens = provided({ current, renew: renewing, apiUrls: [api.url] })
@@ -457,11 +461,11 @@ describe('the body of a 401', () => {
     const response = await createAuthFetch(tokens, { fetch: wrapped })(api.url)
     expect(response).toBe(own)
     expect([response.url, response.redirected]).toEqual([`${api.url}/other`, true])
-    expect((await response.text()).length).toBe(100 * KIB)
+    expect((await response.text()).length).toBe(100 * CHUNK_BYTES)
   })
 
   it('is freed if the caller aborts during the renewal', async () => {
-    const { seen, response } = rejected(chunks(100), 100 * KIB)
+    const { seen, response } = rejected(chunks(100), 100 * CHUNK_BYTES)
     const [abort, renewing] = [new AbortController(), Promise.withResolvers<void>()]
     const renew: TokenProvider['renewToken'] = (_, wait) => {
       renewing.resolve()

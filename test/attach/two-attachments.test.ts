@@ -5,6 +5,9 @@ import { attachAuth, createAuthInterceptor } from 'merchant-auth/axios'
 import { createAuthDispatch } from 'merchant-auth/undici'
 import { Agent, request, fetch as undiciFetch } from 'undici'
 import { expect, it, onTestFinished, vi } from 'vitest'
+import { Sender } from '../../src/attach/sender.ts'
+import { settled } from '../support/clock.ts'
+import { collectGarbage } from '../support/garbage.ts'
 import { until, useGround } from '../support/ground.ts'
 
 const ground = useGround()
@@ -70,6 +73,25 @@ it('holds however many other attachments the provider has', async () => {
   for (const call of [...many, ...many.toReversed()]) await call(ground.env.merchantUrl)
   await Promise.all(many.map((call) => call(ground.env.merchantUrl)))
   expect(ground.events.filter(isWithheld)).toEqual([])
+})
+
+it('attachments that are no longer used are freed when there are more than eight', async () => {
+  const used = (): WeakRef<Sender> => {
+    const sender = new Sender(ground.tokens)
+    sender.start()
+    sender.end()
+    return new WeakRef(sender)
+  }
+  const isFreed = (sender: WeakRef<Sender>): boolean => sender.deref() === undefined
+  const senders = Array.from({ length: 8 }, used)
+  await settled() // until then a WeakRef keeps what it refers to
+  collectGarbage()
+  expect(senders.filter(isFreed)).toEqual([])
+  await settled()
+  used()
+  await settled()
+  collectGarbage()
+  expect(senders.filter(isFreed)).toHaveLength(8)
 })
 
 it('a header that the caller set by hand is still the caller’s own, with the token of the provider, too', async () => {

@@ -5,6 +5,7 @@ import { type Duplex, Readable } from 'node:stream'
 import { createAuthDispatch } from 'merchant-auth/undici'
 import { type Dispatcher, errors, fetch, request, stream } from 'undici'
 import { describe, expect, it, vi } from 'vitest'
+import { MAX_HELD_BYTES } from '../../src/attach/held-body.ts'
 import { settled } from '../support/clock.ts'
 import { provided, token } from '../support/provided.ts'
 import {
@@ -139,7 +140,7 @@ it('an undici caller that aborts twice gets its first reason', () => {
 describe('an undici caller that aborts during a renewal', () => {
   it.each([
     [5, 'another token'],
-    [1024 * 1024, 'another token'],
+    [MAX_HELD_BYTES, 'another token'],
     [5, 'none'],
   ])('gets its reason, and nothing more: after a 401 of %i bytes, and %s', async (size, renewed) => {
     await using api = await scripted((_, response) => void response.writeHead(401).end(Buffer.alloc(size)))
@@ -174,7 +175,7 @@ describe('an undici caller that aborts during a renewal', () => {
     expect([call.events, call.error, api.seen.length]).toEqual([['start', 'error'], REASON, 1])
   })
 
-  it.each([5, 1024 * 1024])(
+  it.each([5, MAX_HELD_BYTES])(
     'gets its reason in place of the rest, if it aborts while it gets a 401 of %i bytes',
     async (size) => {
       await using api = await scripted((_, response) => void response.writeHead(401).end(Buffer.alloc(size)))

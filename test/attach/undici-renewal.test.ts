@@ -7,6 +7,7 @@ import { createTokenProvider } from 'merchant-auth'
 import { createAuthDispatch } from 'merchant-auth/undici'
 import { Agent, type Dispatcher, errors, FormData, fetch, request } from 'undici'
 import { describe, expect, it, vi } from 'vitest'
+import { MAX_DRAINING_MS, MAX_HELD_BYTES } from '../../src/attach/held-body.ts'
 import { settled } from '../support/clock.ts'
 import { token } from '../support/provided.ts'
 import {
@@ -140,7 +141,7 @@ describe('a 401 that undici holds during the renewal', () => {
     expect(api.seen).toHaveLength(1)
   })
 
-  it('is handed out beyond 1 MiB, and then flows as fast as the caller reads it', async () => {
+  it('is handed out if it is too large, and then flows as fast as the caller reads it', async () => {
     const size = 20 * 1024 * 1024
     let socket: Socket | null = null
     await using api = await scripted((_, response) => {
@@ -211,7 +212,7 @@ describe('a 401 that undici holds during the renewal', () => {
   describe('is discarded after a renewal, and the call is repeated at once', () => {
     it.each([
       ['read to its end if it is small, and its connection is reused', 1024, 1],
-      ['read to its end if it has 1 MiB', 1024 * 1024, 1],
+      ['read to its end if it is just small enough', MAX_HELD_BYTES, 1],
     ])('it is %s', async (_, size, connections) => {
       const sockets = new Set<unknown>()
       await using api = await scripted((__, response, nth) => {
@@ -226,7 +227,7 @@ describe('a 401 that undici holds during the renewal', () => {
 
     it.each([
       ['read to its end if the rest is small', 'rest', 1],
-      ['cut off if more than 1 MiB arrives', Buffer.alloc(5 * 1024 * 1024), 2],
+      ['cut off if too much arrives', Buffer.alloc(5 * MAX_HELD_BYTES), 2],
     ])('it is %s, when half of it has arrived', async (_, rest, connections) => {
       const sockets = new Set<unknown>()
       let end = () => {}
@@ -273,7 +274,7 @@ describe('a 401 that undici holds during the renewal', () => {
       if (when === 'before') end()
       await renewed()
       if (when === 'after') end()
-      await setTimeout(1_100) // a response that does not end is cut off after 1 s
+      await setTimeout(MAX_DRAINING_MS + 100) // a response that does not end is cut off
       expect(controller.abort).not.toHaveBeenCalled()
     })
   })

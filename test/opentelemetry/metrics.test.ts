@@ -2,6 +2,7 @@
 import { type Attributes, createNoopMeter, type Observable } from '@opentelemetry/api'
 import { type AuthEvent, createAuthFetch, type Quota } from 'merchant-auth'
 import { beforeEach, describe, expect, it, vi } from 'vitest'
+import { FIRST_COUNT } from '../../src/token/limits/renewals.ts'
 import { ACQUIRED, FAILED, REQUESTED, useCollected, useProviders } from './harness.ts'
 
 const use = useCollected()
@@ -289,7 +290,7 @@ describe('the metrics of a provider', () => {
     service.revoke()
     expect((await authFetch(url)).status).toBe(200)
     service.configure({ rejectAllTokens: true })
-    for (let calls = 0; calls < 3; calls += 1) expect((await authFetch(url)).status).toBe(401)
+    for (let calls = 0; calls < 1 + FIRST_COUNT; calls += 1) expect((await authFetch(url)).status).toBe(401)
 
     expect(await use.valuesOf('token.request.duration', 'error.type')).toMatchObject([
       ['ERR_TOKEN_STATUS', { count: 1 }],
@@ -298,10 +299,12 @@ describe('the metrics of a provider', () => {
     expect(await use.valuesOf('token.acquisition.duration', 'merchant_auth.token.source')).toMatchObject([
       ['endpoint', { count: 3 }],
     ])
-    expect(await use.valuesOf('token.rejections', 'merchant_auth.api')).toEqual([['merchant', 4]])
-    // The first one renewed, the second one may be about the call, and the third one came too soon after the renewal.
+    expect(await use.valuesOf('token.rejections', 'merchant_auth.api')).toEqual([
+      ['merchant', 2 + FIRST_COUNT],
+    ])
+    // The first one renewed, the next ones may be about the call, and the last one came too soon after the renewal.
     expect(await use.valuesOf('token.suppressed_renewals', 'merchant_auth.suppressed.reason')).toEqual([
-      ['accepted', 1],
+      ['accepted', FIRST_COUNT - 1],
       ['limited', 1],
     ])
     const [remaining] = await use.collected.series('token.remaining_lifetime')

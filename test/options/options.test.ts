@@ -203,6 +203,10 @@ describe('the options of a provider', () => {
     expect(tokenParameters).toEqual({ label: 'x', organization: 'org_1' })
   })
 
+  it('have defaults: a token request may take 10 s, and two further attempts', () => {
+    expect(resolveOptions(GOOD)).toMatchObject({ timeoutMs: 10_000, retries: 2 })
+  })
+
   it.each([new Map([['organization', 'x']]), new URLSearchParams('organization=x'), ['x'], null])(
     'are not used if the parameters are none: %o',
     (tokenParameters) => {

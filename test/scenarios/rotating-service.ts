@@ -18,7 +18,7 @@ import { StandingClock } from '../support/clock.ts'
 import { PATIENCE_MS } from '../support/patience.ts'
 
 export const LIFETIME_MS = 600_000
-/** Inside the refresh window for every window (up to 20 %) and before every expiry margin (up to 5 %, here 10 s). */
+/** When the token is in its refresh window of 100 s, and used for 20 s more. */
 export const IN_WINDOW_MS = LIFETIME_MS - 30_000
 const VAULT_LATENCY_MS = 20
 /**
@@ -52,7 +52,9 @@ export async function startRig(
     events.push(event)
     rig.onEvent(event)
   }
-  const options = { environment, clientId, clientSecret, ...(await optionsOf(service)), clock, onEvent }
+  const life = { refreshAheadMs: 100_000, expiryMarginMs: 10_000 }
+  const given = await optionsOf(service)
+  const options = { environment, clientId, clientSecret, ...life, ...given, clock, onEvent }
   const tokens = createTokenProvider(options as TokenProviderOptions)
   const countOf = (type: AuthEvent['type']): number => events.filter((event) => event.type === type).length
   /** The number of ended calls of each loop. */

@@ -9,7 +9,7 @@ import { noteSecret } from '../support/recorded.ts'
 import { IN_WINDOW_MS, LIFETIME_MS, startRig, startWithVault } from './rotating-service.ts'
 
 const NEW_SECRET = 'the secret that comes next'
-/** Shortly before the token expires, a failed background renewal is retried after 5 s plus up to a quarter. */
+/** Longer than the pause after a background renewal that failed 20 s before its token ends. */
 const LONGEST_PAUSE_MS = 6_500
 
 beforeEach(() => noteSecret(NEW_SECRET))

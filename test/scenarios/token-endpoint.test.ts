@@ -9,6 +9,7 @@ import {
 import { type Fault, type Sandbox, startSandbox } from 'merchant-auth/testing'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { systemClock } from '../../src/base/clock.ts'
+import { MAX_ANSWER_BYTES } from '../../src/token/request/token-response.ts'
 import { StandingClock } from '../support/clock.ts'
 import { PATIENCE_MS } from '../support/patience.ts'
 import { rejection, unhandledRejections, withoutJitter } from '../token/harness.ts'
@@ -41,6 +42,7 @@ function provider(): TokenProvider {
   return createTokenProvider({
     ...{ environment, clientId, clientSecret, clock, onEvent },
     timeoutMs: PATIENCE_MS,
+    retries: 2,
   })
 }
 
@@ -62,7 +64,7 @@ const unread = (reason: RegExp) => ({
 const NETWORK = { error: { code: 'ERR_TOKEN_NETWORK' }, requests: 3 }
 /** The clock stands still, so that every attempt has time. */
 const TIMEOUT = { error: { code: 'ERR_TOKEN_TIMEOUT' }, requests: 3, expires: true }
-const TOO_LONG = { error: unread(/longer than 65536 bytes/), requests: 1 }
+const TOO_LONG = { error: unread(new RegExp(`longer than ${MAX_ANSWER_BYTES} bytes`)), requests: 1 }
 
 const ROWS: readonly Row[] = [
   { name: 'a connection that is reset', fault: { kind: 'reset' }, ...NETWORK },
@@ -98,13 +100,13 @@ describe.for(ROWS)(
       const tokens = provider()
       sandbox.test.fail('token', fault, { times: Infinity })
       clock.expires = expires
-      const failure = await rejection(tokens.getToken())
+      const failure = await rejection<TokenRequestError>(tokens.getToken())
       expect(failure).toBeInstanceOf('issues' in error ? TokenResponseError : TokenRequestError)
       expect(failure).toMatchObject(error)
       expect(sandbox.test.counts.token).toBe(requests)
       sandbox.test.clearFaults()
       clock.expires = false
-      clock.advance(999)
+      clock.advance(Number(failure.retryAfterMs) - 1)
       expect(await rejection(tokens.getToken())).toMatchObject({ retryAfterMs: 1 })
       expect(sandbox.test.counts.token).toBe(requests)
       clock.advance(1)

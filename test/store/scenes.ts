@@ -65,6 +65,16 @@ export async function renewedAfterRejection(
   }
 }
 
+/** An API rejects every token of a process, until that may renew none for so long (ms). */
+export async function renewedUntilLimited(fleet: Fleet, process: Process, forMs: number): Promise<void> {
+  for (let waitMs = 0; waitMs < forMs; ) {
+    await fleet.skip(waitMs)
+    while (await renewedAfterRejection(fleet, process));
+    const suppressed = process.events.findLast((event) => event.type === 'renewal-suppressed')
+    waitMs = Number(suppressed?.nextRenewalMs)
+  }
+}
+
 /** Two processes, the first of which has just renewed a rejected token. */
 export async function oneRenewed(leases = true): Promise<{ fleet: Fleet; one: Process; other: Process }> {
   const fleet = longLived({ leases })

@@ -5,6 +5,7 @@ import { runInNewContext } from 'node:vm'
 import type { AuthEvent, Clock, TokenStore } from 'merchant-auth'
 import { describe, expect, it, vi } from 'vitest'
 import { createEmit } from '../../src/events/emit.ts'
+import { DEFAULT_SLOTS } from '../../src/store/operation-queue.ts'
 import { EncryptedStore, type Entry } from '../../src/token/shared/encrypted-store.ts'
 import { answers, FAILURES, MemoryStore, slow } from '../store/memory-store.ts'
 import { ManualClock, settled } from '../support/clock.ts'
@@ -94,11 +95,11 @@ describe('a store that works', () => {
     const { clock, inner, store, read } = made()
     await store.write(entry(CONTENT, 10_000))
     inner.faults.get = slow(clock, 400)
-    const reads = Array.from({ length: 9 }, () => read()) // the last one waits for one of eight slots
+    const reads = Array.from({ length: DEFAULT_SLOTS + 1 }, () => read()) // the last one waits for a slot
     const from = clock.monotonicMs()
     await clock.advance(800)
     const begun = (await Promise.all(reads)).map((entry) => (entry?.readAt.monotonicMs ?? 0) - from)
-    expect(begun).toEqual([...Array.from({ length: 8 }, () => 0), 400])
+    expect(begun).toEqual([...Array.from({ length: DEFAULT_SLOTS }, () => 0), 400])
   })
 
   it('receives an entry as it is when its write begins', async () => {
@@ -106,7 +107,8 @@ describe('a store that works', () => {
     inner.faults.set = slow(clock, 400)
     const from = clock.monotonicMs()
     const create = () => ({ content: { ...CONTENT, lifetimeMs: clock.monotonicMs() - from }, ttlMs: 9_000 })
-    const writes = Array.from({ length: 9 }, () => store.write(create)) // the last one waits for one of eight slots
+    // The last one waits for a slot.
+    const writes = Array.from({ length: DEFAULT_SLOTS + 1 }, () => store.write(create))
     await clock.advance(800)
     await Promise.all(writes)
     expect((await read())?.content.lifetimeMs).toBe(400)

@@ -1,6 +1,7 @@
 /** The events of a provider have exactly the documented fields, and no field without a value. */
 import { createAuthFetch } from 'merchant-auth'
 import { describe, expect, it } from 'vitest'
+import { FIRST_GAP_MS } from '../../src/token/limits/renewals.ts'
 import {
   acquired,
   ENVIRONMENT,
@@ -38,7 +39,7 @@ const acquiredAfter = (durationMs: number, lifetimeMs = 1_000_000) => ({
   remainsMs: lifetimeMs - durationMs,
 })
 const renewed = { type: 'token-renewed', reason: 'rejected' }
-const suppressed = { type: 'renewal-suppressed', reason: 'limited', nextRenewalMs: 1_000 }
+const suppressed = { type: 'renewal-suppressed', reason: 'limited', nextRenewalMs: FIRST_GAP_MS }
 /** A call, and what its events say of it. */
 const call = { url: `${url}?store=7`, method: 'POST' }
 const shown = { api, url, method: 'POST' }
@@ -54,14 +55,14 @@ describe('the events of token requests and renewals', () => {
     const day = granted({ expires_in: 36_000 })
     const made = rig([noConnection, pause, badRequest, pause, day], { environment, refreshAheadMs: 0 })
     const { provider, events, clock, endpoint } = made
-    await failed(made, 2_000)
-    await clock.advance(1_000)
+    const { retryAfterMs } = await failed(made, 2_000)
+    await clock.advance(Number(retryAfterMs))
     const first = await acquired(made, 2_000)
     const second = await provider.renewToken(first, call)
     await provider.renewToken(second ?? '', call)
     const third = await provider.renewToken(second ?? '')
     await provider.renewToken(third ?? '')
-    await clock.advance(1_000)
+    await clock.advance(FIRST_GAP_MS)
     endpoint.answers.push(granted({ token_type: 'mac' }))
     await rejection(provider.renewToken(third ?? ''))
     const { remainsMs: __, ...dayLong } = acquiredAfter(2_000, 36_000_000)
@@ -150,7 +151,7 @@ describe('the events of a renewal after a rejection', () => {
     await scripted.call()
     await scripted.call(REFUSED_URL)
     await scripted.call()
-    await clock.advance(5_000) // after the gap
+    await clock.advance(FIRST_GAP_MS)
     events.length = 0
     await scripted.call(REFUSED_URL, { method: 'DELETE' })
     const refused = { api, url: REFUSED_URL, method: 'DELETE', environment: 'test' }

@@ -1,4 +1,5 @@
 /** Errors by which a framework steers itself, such as Next.js while it prerenders a page, pass through unchanged. */
+import type { TokenRequestError } from 'merchant-auth'
 import { describe, expect, it } from 'vitest'
 import { settled } from '../support/clock.ts'
 import {
@@ -45,8 +46,10 @@ describe('an error with a digest', () => {
     const clientSecret = (): string | Promise<string> => secrets.shift()?.() ?? SECRET
     const { provider, clock } = rig([granted(), status(503)], { clientSecret, retries: 0 })
     const token = await provider.getToken()
-    await rejection(provider.renewToken(token, { url: MERCHANT_URL }))
-    await clock.advance(1_000) // the cooldown
+    const { retryAfterMs } = await rejection<TokenRequestError>(
+      provider.renewToken(token, { url: MERCHANT_URL }),
+    )
+    await clock.advance(Number(retryAfterMs))
     const first = rejection(provider.renewToken(token, { url: MERCHANT_URL }))
     const second = provider.renewToken(token, { url: IN_STORE_URL })
     await clock.advance(8_000)

@@ -107,7 +107,7 @@ export interface Rig {
   readonly events: AuthEvent[]
 }
 
-/** A provider with a scripted endpoint and a manual clock. */
+/** A provider with a scripted endpoint and a manual clock. Its tokens of 1 000 s are renewed after 790 s, and used for 990 s. */
 export function rig(answers: Answer[] = [], options: Partial<TokenProviderOptions> = {}): Rig {
   const endpoint = new ScriptedEndpoint(answers)
   const clock = new ManualClock()
@@ -119,6 +119,10 @@ export function rig(answers: Answer[] = [], options: Partial<TokenProviderOption
     fetch: endpoint.fetch,
     onEvent: (event) => events.push(event),
     clock,
+    timeoutMs: 10_000,
+    retries: 2,
+    refreshAheadMs: 200_000,
+    expiryMarginMs: 10_000,
     ...options,
   } as TokenProviderOptions)
   return { provider, endpoint, clock, events }
@@ -148,6 +152,15 @@ export async function failed<T = TokenRequestError>({ provider, clock }: Waiting
   const waiting = rejection<T>(provider.getToken())
   await clock.advance(ms)
   return await waiting
+}
+
+/** Renewals fail until the gap between them is longer than the cooldown: it alone holds the next one back then. */
+export async function failedUntilGap(clock: ManualClock, renew: () => Promise<unknown>): Promise<void> {
+  const passCooldown = async ({ retryAfterMs }: TokenRequestError): Promise<boolean> => {
+    await clock.advance(Number(retryAfterMs))
+    return false
+  }
+  while (!(await renew().then(() => true, passCooldown)));
 }
 
 /** Makes `Math.random()` return 0 in every test of the calling file: no backoff pauses, full refresh windows. */

@@ -3,6 +3,7 @@ import { beforeEach, describe, expect, it, vi } from 'vitest'
 import { TokenRequestError, TokenResponseError } from '../../src/base/errors.ts'
 import type { Quota } from '../../src/base/quota.ts'
 import { type Purpose, RequestLimits, type SharedLimits } from '../../src/token/limits/request-limits.ts'
+import { mostWithin } from '../support/periods.ts'
 
 const MERCHANT = 'https://api.test.example/merchant'
 const IN_STORE = 'https://api.test.example/in-store'
@@ -114,8 +115,8 @@ describe('a token may be requested in so many seconds', () => {
     ],
     ['a quota with 3 of 10 left', () => limits.quotasReported(hourly(3, 600)), all(0)],
     [
-      'a quota with 2 of 10 left',
-      () => limits.quotasReported(hourly(2, 600)),
+      'a quota with 1 of 10 left',
+      () => limits.quotasReported(hourly(1, 600)),
       { caller: 0, forced: 0, rejected: 600, background: 600 },
     ],
     [
@@ -181,7 +182,7 @@ describe('a token may be requested in so many seconds', () => {
   it('and the first reason is given: a cooldown, a quota, how often the API caused a renewal', () => {
     const reason = () => limits.holdOn({ purpose: 'rejected', api: MERCHANT })?.reason
     fails('rejected', failure(503), failure(503))
-    limits.quotasReported(hourly(2, 600))
+    limits.quotasReported(hourly(1, 600))
     expect(reason()).toBe('cooldown')
     limits.succeeded()
     expect(reason()).toBe('quota')
@@ -274,6 +275,31 @@ describe('a background renewal that failed may be repeated in so many seconds', 
   })
 })
 
+describe('background renewals that fail until the token expires, or for most of that time', () => {
+  it.each([
+    { windowS: 3_600, outageS: 2_400, most: 15 },
+    { windowS: 2_701, outageS: 2_400, most: 15 },
+    { windowS: 720, outageS: 420, most: 15 },
+    { windowS: 3_600, outageS: 3_600, most: 30 },
+    { windowS: 2_701, outageS: 2_701, most: 30 },
+    { windowS: 720, outageS: 720, most: 30 },
+    { windowS: 541, outageS: 541, most: 30 },
+  ])('are at most $most in an hour: for $outageS of $windowS s', ({ windowS, outageS, most }) => {
+    vi.mocked(Math.random).mockReset() // real jitter
+    const beganAt = now
+    const askedAt: number[] = []
+    for (let passedS = 0; passedS < outageS; passedS += 1) {
+      if (limits.mayRequest({ purpose: 'background' })) {
+        askedAt.push(now)
+        limits.failed(failure(0), { purpose: 'background' }, beganAt + windowS * 1_000 - now)
+      }
+      pass(1)
+    }
+    expect(mostWithin(HOUR * 1_000, askedAt)).toBeLessThanOrEqual(most)
+    expect(askedAt.length).toBeGreaterThan(2)
+  })
+})
+
 describe('a reserved quota', () => {
   const perDay: Quota = { scope: 'client', name: 'per_day', limit: 50, remaining: 40, resetsInMs: 1_000 }
 
@@ -291,7 +317,7 @@ describe('a reserved quota', () => {
   })
 
   it('holds back until the last one is full again', () => {
-    limits.quotasReported([...hourly(1, 600), { ...perDay, remaining: 10, resetsInMs: 900_000 }])
+    limits.quotasReported([...hourly(1, 600), { ...perDay, remaining: 1, resetsInMs: 900_000 }])
     expect(waitS('rejected')).toBe(900)
   })
 })
@@ -445,6 +471,23 @@ describe('the bucket of renewals for an API', () => {
     expect(waitS('rejected')).toBe(40 * MINUTE)
   })
 })
+
+it.each([10, 65, 300])(
+  'an API that rejects every token causes at most 10 renewals in any hour and 50 in any day: a call every %i s',
+  (seconds) => {
+    const renewedAt: number[] = []
+    for (let passedS = 0; passedS < 30 * HOUR; passedS += seconds) {
+      if (rejects() && limits.mayRequest({ purpose: 'rejected', api: MERCHANT })) {
+        renewedAt.push(now)
+        limits.recordFor(MERCHANT).renewed(now, { isRequested: true })
+      }
+      pass(seconds)
+    }
+    expect(mostWithin(HOUR * 1_000, renewedAt)).toBeLessThanOrEqual(10)
+    expect(mostWithin(24 * HOUR * 1_000, renewedAt)).toBeLessThanOrEqual(50)
+    expect(renewedAt.length).toBeGreaterThanOrEqual(8)
+  },
+)
 
 describe('a 401 may be about the token', () => {
   it('always, until a renewal, and after one that helped', () => {

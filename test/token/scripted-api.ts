@@ -1,6 +1,8 @@
 /** An API without a network, which rejects tokens on demand, behind a fetch with the token of a provider. */
 import { createAuthFetch, type TokenProvider } from 'merchant-auth'
+import { FIRST_COUNT } from '../../src/token/limits/renewals.ts'
 import { settled } from '../support/clock.ts'
+import { HOUR_MS } from '../support/periods.ts'
 import { type Answer, granted, type Rig, rig, type ScriptedEndpoint } from './harness.ts'
 
 const MERCHANT = 'https://api.test.example/merchant'
@@ -66,6 +68,11 @@ export class ScriptedApi {
     return [status, ...sent]
   }
 
+  /** As many calls as renew nothing in doubt, after one renewal that did not help: the next rejected one renews. */
+  async callsBeforeRenewal(url?: string): Promise<void> {
+    for (let nth = 1; nth < FIRST_COUNT; nth += 1) await this.call(url)
+  }
+
   /** As `call`, with a body that cannot be sent twice. */
   callOnce(): Promise<[status: number, ...tokens: number[]]> {
     const body = new ReadableStream({ start: (controller) => controller.close() })
@@ -78,9 +85,9 @@ export interface AttachedRig extends Rig {
   readonly issued: Issued
 }
 
-/** A provider whose token is attached to a scripted API. Its tokens live for 10 h. */
+/** A provider whose token is attached to a scripted API. Its tokens live for 10 h, and are renewed in the last one. */
 export function attachedRig(fields: Record<string, unknown> = {}): AttachedRig {
-  const made = rig([], { retries: 0 })
+  const made = rig([], { retries: 0, refreshAheadMs: HOUR_MS })
   const issued = new Issued(made.endpoint, { expires_in: 36_000, ...fields })
   return { ...made, issued, api: new ScriptedApi(made.provider, issued) }
 }

@@ -2,6 +2,7 @@
 import { getEventListeners } from 'node:events'
 import { ProviderClosedError } from 'merchant-auth'
 import { describe, expect, it } from 'vitest'
+import { OPERATION_MS } from '../../src/token/shared/encrypted-store.ts'
 import { Fleet, failuresOf, type Process, quiet, sourcesOf } from '../store/fleet.ts'
 import { FAILURES, slow } from '../store/memory-store.ts'
 import { leaseHeldByAnother } from '../store/scenes.ts'
@@ -71,6 +72,15 @@ describe('a process that waits for another', () => {
     },
   )
 
+  it('tries to acquire the lease every 50 ms', async () => {
+    const { fleet } = await leaseHeldByAnother(60_000)
+    fleet.start().provider.getToken()
+    await fleet.pass(40)
+    expect(fleet.store.operations).toEqual(['get', 'lease'])
+    await fleet.pass(10)
+    expect(fleet.store.operations).toEqual(['get', 'lease', 'get', 'lease'])
+  })
+
   it('stops waiting as soon as its own signal aborts; the others get the token', async () => {
     const { fleet, releaseLease } = await leaseHeldByAnother(60_000)
     const { provider } = fleet.start()
@@ -91,7 +101,11 @@ describe('a process that waits for another', () => {
   it.each([
     ['between two reads', {}, 0],
     ['during a read', { get: FAILURES.hangs }, 0],
-    ['during an attempt to acquire the lease, which may still be granted', { lease: FAILURES.hangs }, 990],
+    [
+      'during an attempt to acquire the lease, which may still be granted',
+      { lease: FAILURES.hangs },
+      OPERATION_MS - 10,
+    ],
   ])('stops waiting as soon as it is closed: %s', async (_, faults, closingMs) => {
     const { fleet } = await leaseHeldByAnother(60_000)
     const { provider, events } = fleet.start()
@@ -128,8 +142,8 @@ describe('the lease', () => {
 
   it('is kept while a write that takes too long is under way', async () => {
     const { fleet, provider, events } = await began()
-    fleet.store.faults.set = slow(fleet.clock, 1_500)
-    expect(await fleet.tookMs(provider.getToken())).toBe(1_000)
+    fleet.store.faults.set = slow(fleet.clock, OPERATION_MS + 500)
+    expect(await fleet.tookMs(provider.getToken())).toBe(OPERATION_MS)
     await fleet.pass(490)
     expect([fleet.store.leased, fleet.store.keys.length]).toEqual([1, 0])
     expect(failuresOf(events)).toEqual([{ operation: 'set', code: 'ETIMEDOUT' }])
@@ -234,7 +248,7 @@ describe('the lease', () => {
       expect(await fleet.tookMs(waiting)).toBe(0)
       expect(await waiting).toBeInstanceOf(ProviderClosedError)
       // What is being written, granted or released may still arrive.
-      expect(await fleet.tookMs(closing)).toBe(operation === 'get' ? 0 : 990)
+      expect(await fleet.tookMs(closing)).toBe(operation === 'get' ? 0 : OPERATION_MS - 10)
       await fleet.pass(2_000)
       expect([fleet.clock.sleeping, failuresOf(events)]).toEqual([0, []])
     },

@@ -1,9 +1,9 @@
 /** While no token may be requested: processes share the pause after a 429, and look for each other's tokens. */
-import type { TokenRequestError } from 'merchant-auth'
+import type { TokenProviderOptions, TokenRequestError } from 'merchant-auth'
 import { describe, expect, it, vi } from 'vitest'
 import { Fleet, quiet } from '../store/fleet.ts'
 import { FAILURES } from '../store/memory-store.ts'
-import { oneHasNewerToken, sharing } from '../store/scenes.ts'
+import { leaseHeldByAnother, oneHasNewerToken, renewedUntilLimited, sharing } from '../store/scenes.ts'
 import { IN_STORE_URL, MERCHANT_URL, rejection, SECRET, status, withoutJitter } from './harness.ts'
 
 withoutJitter()
@@ -160,13 +160,13 @@ describe('the pause after a 429', () => {
     const late = fleet.start()
     await rejection(late.provider.getToken())
     const one = await fleet.begin()
-    fleet.endpoint.answers.push(status(429, '', { 'retry-after': '3000' }))
+    fleet.endpoint.answers.push(status(429, '', { 'retry-after': '1500' }))
     await rejection(one.provider.renewToken(one.token, { url }))
     await fleet.skip(LOOK_AGAIN_MS)
     expect((await late.provider.getToken()).value).toBe(one.token)
     fleet.store.asked.length = 0
     const error = await rejection(late.provider.renewToken(one.token, { url }))
-    expect(error).toMatchObject({ status: 429, retryAfterMs: 3_000_000 - LOOK_AGAIN_MS })
+    expect(error).toMatchObject({ status: 429, retryAfterMs: 1_500_000 - LOOK_AGAIN_MS })
     expect(fleet.store.operations).toEqual([]) // it is known already
     expect(fleet.endpoint.count).toBe(3)
   })
@@ -198,7 +198,7 @@ describe('a process in a cooldown', () => {
     const { provider } = fleet.start({ clientSecret, timeoutMs: 4_000, retries: 0 })
     const first = rejection(provider.getToken())
     expect(await fleet.tookMs(first)).toBe(4_000)
-    await fleet.skip(500)
+    await fleet.skip(10)
     const error = rejection<TokenRequestError>(provider.getToken())
     expect(await fleet.tookMs(error)).toBe(0)
     const { code, retryAfterMs } = await error
@@ -209,26 +209,28 @@ describe('a process in a cooldown', () => {
     expect(clientSecret).toHaveBeenCalledTimes(2)
   })
 
-  const PAUSE = status(400, '', { 'retry-after': '60' })
+  /** A process in a long cooldown, before another one writes its token. */
+  async function refused(options: Partial<TokenProviderOptions> = {}) {
+    const { releaseLease, ...others } = await leaseHeldByAnother(60_000)
+    releaseLease()
+    others.fleet.endpoint.answers.push(status(429, '', { 'retry-after': '600' }))
+    const { provider } = others.fleet.start(options)
+    await rejection(provider.getToken())
+    return { ...others, provider }
+  }
 
   it('looks for the token of another process without calling its clientSecret function', async () => {
-    const fleet = new Fleet()
-    fleet.endpoint.answers.push(PAUSE)
     const clientSecret = vi.fn(async () => SECRET)
-    const { provider } = fleet.start({ clientSecret })
-    await rejection(provider.getToken())
-    const { token } = await fleet.begin()
+    const { fleet, provider, token, write } = await refused({ clientSecret })
+    write()
     await fleet.skip(LOOK_AGAIN_MS)
     expect((await provider.getToken()).value).toBe(token)
     expect(clientSecret).toHaveBeenCalledTimes(1)
   })
 
   it('is in none any more when it has found the token of another process', async () => {
-    const fleet = new Fleet()
-    fleet.endpoint.answers.push(PAUSE)
-    const { provider } = fleet.start()
-    await rejection(provider.getToken())
-    const { token } = await fleet.begin()
+    const { fleet, provider, token, write } = await refused()
+    write()
     await fleet.skip(LOOK_AGAIN_MS)
     expect((await provider.getToken()).value).toBe(token)
     expect([token, undefined]).not.toContain((await provider.renewToken(token, { url }))?.value)
@@ -236,15 +238,12 @@ describe('a process in a cooldown', () => {
   })
 
   it('looks for the token of another process once in 30 s, and fails all other calls at once', async () => {
-    const fleet = new Fleet()
-    fleet.endpoint.answers.push(PAUSE)
-    const { provider } = fleet.start()
-    await rejection(provider.getToken())
+    const { fleet, provider, token, write } = await refused()
     fleet.store.asked.length = 0
     const fails = async (): Promise<void> => {
       const failing = rejection(provider.getToken())
       expect(await fleet.tookMs(failing)).toBe(0)
-      expect(await failing).toMatchObject({ status: 400 })
+      expect(await failing).toMatchObject({ status: 429 })
     }
     await fleet.skip(LOOK_AGAIN_MS - 1)
     await fails()
@@ -253,7 +252,8 @@ describe('a process in a cooldown', () => {
     await fails()
     await fails()
     expect(fleet.store.operations).toEqual(['get'])
-    const { token } = await fleet.begin()
+    write()
+    fleet.store.asked.length = 0
     await fleet.skip(LOOK_AGAIN_MS - 1)
     await fails()
     expect(fleet.store.operations).toEqual([])
@@ -264,13 +264,11 @@ describe('a process in a cooldown', () => {
 
 describe('a newer token of another process', () => {
   it('is looked for once in 30 s while the rate limit allows no renewal', async () => {
-    const { fleet, one, newer } = await oneHasNewerToken()
-    // The eight renewals of the bucket are used up.
-    let latest = newer
-    for (let nth = 0; nth < 7; nth += 1) {
-      await fleet.skip(100_000)
-      latest = String((await one.provider.renewToken(latest, { url }))?.value)
-    }
+    const { fleet, one } = await oneHasNewerToken()
+    await renewedUntilLimited(fleet, one, 3 * LOOK_AGAIN_MS)
+    const latest = String(one.provider.currentToken()?.value)
+    await fleet.skip(LOOK_AGAIN_MS)
+    await one.provider.renewToken(latest, { url })
     fleet.store.asked.length = 0
     const reject = async (): Promise<void> => {
       for (let time = 0; time < 10; time += 1)
@@ -291,10 +289,10 @@ describe('a newer token of another process', () => {
   it('is acquired during the cooldown after a failed request; without one, the error is repeated', async () => {
     const { fleet, one, other, token } = await sharing(2)
     fleet.endpoint.answers.push(status(400, '', { 'retry-after': '60' }))
-    await rejection(one.provider.renewToken(token, { url }))
+    const { retryAfterMs } = await rejection<TokenRequestError>(one.provider.renewToken(token, { url }))
     await fleet.skip(400)
     const error = await rejection(one.provider.renewToken(token, { url }))
-    expect(error).toMatchObject({ status: 400, retryAfterMs: 59_600 })
+    expect(error).toMatchObject({ status: 400, retryAfterMs: Number(retryAfterMs) - 400 })
     expect(fleet.endpoint.count).toBe(2)
     const newer = await other.provider.renewToken(token, { url: IN_STORE_URL })
     await fleet.skip(LOOK_AGAIN_MS)

@@ -1,19 +1,31 @@
 import type { TokenProvider, TokenProviderOptions } from 'merchant-auth'
 import { describe, expect, it } from 'vitest'
+import { BACKGROUND_PAUSE_SHARE, BACKGROUND_PAUSE_SPREAD } from '../../src/token/limits/request-limits.ts'
+import { RejectedTokens, WINDOW_SPREAD } from '../../src/token/request/access-token.ts'
+import { OPERATION_MS } from '../../src/token/shared/encrypted-store.ts'
+import { LOOK_AGAIN_MS } from '../../src/token/shared/shared-token.ts'
 import { Fleet, failuresOf, quiet, sourcesOf } from '../store/fleet.ts'
 import { CODES, FAILURES, slow } from '../store/memory-store.ts'
 import { oneHasNewerToken, sharing } from '../store/scenes.ts'
-import { granted, grantedWith, MERCHANT_URL, rejection, status, withoutJitter } from './harness.ts'
+import {
+  failedUntilGap,
+  granted,
+  grantedWith,
+  MERCHANT_URL,
+  rejection,
+  status,
+  withoutJitter,
+} from './harness.ts'
 
 const random = withoutJitter()
 
-/** While the store fails, one call in this time waits for a look at it. */
-const LOOK_AGAIN_MS = 30_000
 const KEY = 'key-1-'.repeat(8)
 const NEW_KEY = 'key-2-'.repeat(8)
 
 /** When the refresh window opens: a token lives for 1 000 s, with a margin of 10 s and a window of 200 s before it. */
 const DUE_MS = 790_000
+/** The shortest pause after a renewal that failed at that moment. */
+const PAUSE_MS = 200_000 * BACKGROUND_PAUSE_SHARE * (1 - BACKGROUND_PAUSE_SPREAD)
 
 /** Processes whose token has entered its refresh window, before any of them called. */
 async function due(count = 1) {
@@ -144,7 +156,7 @@ describe('a shared token in its refresh window', () => {
     }
     expect([fleet.endpoint.count, fleet.store.operations]).toEqual([1, ['get', 'lease']])
     release()
-    await fleet.skip(36_499) // a quarter of 200 s, less a quarter of that
+    await fleet.skip(PAUSE_MS - 1_001) // of which a second is over
     provider.currentToken()
     await quiet()
     expect(fleet.endpoint.count).toBe(1)
@@ -180,13 +192,10 @@ describe('a shared token in its refresh window', () => {
     const { provider, token } = await fleet.begin({ retries: 0 })
     await fleet.skip(DUE_MS)
     fleet.endpoint.otherwise = status(503)
-    for (const pauseMs of [1_000, 2_000, 4_000, 6_000]) {
-      expect(await rejection(provider.renewToken(token, { url }))).toMatchObject({ status: 503 })
-      await fleet.skip(pauseMs)
-    }
+    await failedUntilGap(fleet.clock, () => provider.renewToken(token, { url }))
     fleet.endpoint.otherwise = granted()
     fleet.store.faults.get = slow(fleet.clock, 200)
-    const renewal = provider.renewToken(token, { url }) // its next one is allowed in 2 s
+    const renewal = provider.renewToken(token, { url })
     await quiet()
     expect(provider.currentToken()?.value).toBe(token)
     await fleet.pass(1_000)
@@ -206,7 +215,7 @@ describe('a shared token in its refresh window', () => {
     }
     await callAfter(0)
     expect(fleet.endpoint.count).toBe(2)
-    await callAfter(37_499) // a quarter of 200 s, less a quarter of that
+    await callAfter(PAUSE_MS - 1)
     expect(fleet.store.asked).toEqual([])
     expect(fleet.endpoint.count).toBe(2)
     await callAfter(1)
@@ -232,7 +241,7 @@ describe('a store that fails while a token is in its refresh window', () => {
     await fleet.pass(1_500) // operations that hang have timed out
     expect(fleet.endpoint.count).toBe(1)
     expect(failuresOf(events)).toContainEqual({ operation, code: CODES[way] })
-    expect(failuresOf(events).length).toBeLessThan(8) // the store is retried as rarely as the token endpoint
+    expect(failuresOf(events).length).toBeLessThan(15) // the store is retried as rarely as the token endpoint
     for (let second = 0; second < 20 && provider.currentToken()?.value === token; second += 1)
       await fleet.pass(1_000)
     expect(provider.currentToken()?.value).not.toBe(token)
@@ -240,16 +249,18 @@ describe('a store that fails while a token is in its refresh window', () => {
   })
 
   it.each([
-    { chance: 0, windowMs: 200_000, leftMs: 50_000 },
-    { chance: 0.2, windowMs: 190_000, leftMs: 38_000 },
-    { chance: 0.4, windowMs: 180_000, leftMs: 27_000 },
-    { chance: 0.6, windowMs: 170_000, leftMs: 17_000 },
-    { chance: 0.8, windowMs: 160_000, leftMs: 8_000 },
-    { chance: 0.99, windowMs: 150_500, leftMs: 376.25 },
+    { chance: 0, share: 0.25 },
+    { chance: 0.2, share: 0.2 },
+    { chance: 0.4, share: 0.15 },
+    { chance: 0.6, share: 0.1 },
+    { chance: 0.8, share: 0.05 },
+    { chance: 0.99, share: 0.0025 },
   ])(
-    'delays the renewal until a random moment in the last quarter of the window: $leftMs of $windowMs ms left',
-    async ({ chance, windowMs, leftMs }) => {
+    'delays the renewal until a random moment in the last quarter of the window: a share of $share is left',
+    async ({ chance, share }) => {
       random.mockReturnValue(chance)
+      const windowMs = 200_000 * (1 - WINDOW_SPREAD * chance)
+      const leftMs = windowMs * share
       const { fleet, provider, token } = await sharing()
       fleet.store.faults.get = FAILURES.rejects
       await fleet.skip(990_000 - windowMs)
@@ -444,7 +455,10 @@ describe('a rejected token', () => {
 describe.each([
   { way: 'throws', waitsMs: { get: 0, lease: 0, set: 0, release: 0 } },
   { way: 'rejects', waitsMs: { get: 0, lease: 0, set: 0, release: 0 } },
-  { way: 'hangs', waitsMs: { get: 1_000, lease: 1_000, set: 1_000, release: 1_000 } },
+  {
+    way: 'hangs',
+    waitsMs: { get: OPERATION_MS, lease: OPERATION_MS, set: OPERATION_MS, release: OPERATION_MS },
+  },
 ] as const)('a store that $way', ({ way, waitsMs }) => {
   it.each([
     { operation: 'get', reported: 'get' },
@@ -464,4 +478,12 @@ describe.each([
       expect(fleet.endpoint.count).toBe(2)
     },
   )
+})
+
+it('the sixteen most recently rejected tokens are known, whatever the store still has', () => {
+  const rejected = new RejectedTokens()
+  const values = Array.from({ length: 18 }, (_, nth) => `token-${nth}`)
+  for (const value of values) rejected.add(value)
+  rejected.add('token-17') // again
+  expect(values.filter((value) => rejected.has(value))).toEqual(values.slice(2))
 })

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { MARGIN_SHARE, WINDOW_SHARE } from '../../src/token/request/access-token.ts'
 import { elsewhere, Fleet, failuresOf, quiet, sourcesOf } from '../store/fleet.ts'
 import { FAILURES, MemoryStore, slow } from '../store/memory-store.ts'
 import { sharing } from '../store/scenes.ts'
@@ -217,10 +218,10 @@ describe('a token in the store', () => {
     fleet.endpoint.answers.push(granted({ expires_in: 100 }))
     await fleet.begin({ refreshAheadMs: 0 })
     await fleet.skip(60_000)
-    const { provider } = fleet.start()
-    const token = await provider.getToken() // a margin of 5 s, and before it a window of 20 s
+    const { provider } = fleet.start({ refreshAheadMs: undefined, expiryMarginMs: undefined })
+    const token = await provider.getToken()
     fleet.store.asked.length = 0
-    await fleet.skip(14_999)
+    await fleet.skip(100_000 * (1 - MARGIN_SHARE - WINDOW_SHARE) - 60_000 - 1)
     expect(provider.currentToken()).toBe(token)
     await quiet()
     expect(fleet.store.asked).toEqual([])

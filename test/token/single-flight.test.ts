@@ -2,7 +2,8 @@
 import { createHook } from 'node:async_hooks'
 import { ProviderClosedError, type TokenProviderOptions } from 'merchant-auth'
 import { describe, expect, it, vi } from 'vitest'
-import { Runs } from '../../src/token/runs.ts'
+import { AFTER_FREEZE_MS, LOST_AFTER_MS, Runs } from '../../src/token/runs.ts'
+import { OPERATION_MS } from '../../src/token/shared/encrypted-store.ts'
 import { Fleet } from '../store/fleet.ts'
 import { MemoryStore } from '../store/memory-store.ts'
 import { ManualClock, settled } from '../support/clock.ts'
@@ -212,8 +213,7 @@ describe('a call whose API may cause no renewal yet', () => {
 })
 
 const TIMEOUT_MS = 5_000
-/** A run is lost a second after the limit of its step. */
-const LOST_MS = TIMEOUT_MS + 1_000
+const LOST_MS = TIMEOUT_MS + LOST_AFTER_MS
 
 /** Loses what a run waits for, as Cloudflare Workers do when the request that began the run ends. */
 class LosingClock extends ManualClock {
@@ -263,20 +263,20 @@ describe('a token request that was lost with the request that sent it, as on Clo
       retryable: true,
     })
     const later = provider.getToken()
-    await clock.advance(100)
+    await clock.advance(AFTER_FREEZE_MS)
     await later
     expect(endpoint.count).toBe(3)
   })
 
-  it('holds up a call that comes afterwards for 0.1 s', async () => {
+  it('holds up a call that comes afterwards only as long as it may still end', async () => {
     const { provider, endpoint, clock } = losing([granted({ expires_in: 100 }), deaf])
     await provider.getToken()
-    await clock.advance(95_000 - LOST_MS)
+    await clock.advance(90_000 - LOST_MS)
     clock.loses.times = 1
     expect(provider.currentToken()).toBeDefined()
     await clock.advance(LOST_MS)
     const waiting = provider.getToken()
-    await clock.advance(99)
+    await clock.advance(AFTER_FREEZE_MS - 1)
     expect(endpoint.count).toBe(2)
     await clock.advance(1)
     await waiting
@@ -303,8 +303,8 @@ describe('a token request that was lost with the request that sent it, as on Clo
     clock.loses.times = 1
     for (const [passedMs, requests] of [
       [0, 2],
-      [LOST_MS, 2], // after a freeze it may only be late: it gets 100 ms
-      [99, 2],
+      [LOST_MS, 2], // after a freeze it may only be late
+      [AFTER_FREEZE_MS - 1, 2],
       [1, 3],
     ] as const) {
       await clock.advance(passedMs)
@@ -338,7 +338,7 @@ describe('a token request that was lost with the request that sent it, as on Clo
     const clock = new LosingClock()
     const store = new MemoryStore(clock)
     store.faults.set = () => {
-      clock.loses = { ms: 1_000, times: 1 } // the limit of the write
+      clock.loses = { ms: OPERATION_MS, times: 1 }
       return new Promise(() => {})
     }
     const { provider, endpoint } = rig([], { store, clock, timeoutMs: TIMEOUT_MS })

@@ -88,7 +88,9 @@ export async function simulate(setUp: SetUp): Promise<Outcome> {
   const fleet = new Fleet()
   const { clock, store } = fleet
   const counted = countRequests(fleet, service, spent)
-  const processes = Array.from({ length: count }, () => fleet.start(shared ? {} : { store: undefined }))
+  const refreshAheadMs = Math.min(HOUR_MS, (service.lifetimeS * 1_000) / 5)
+  const options = { refreshAheadMs, expiryMarginMs: MARGIN_MS, ...(shared ? {} : { store: undefined }) }
+  const processes = Array.from({ length: count }, () => fleet.start(options))
   const downSince: (number | undefined)[] = processes.map(() => undefined)
   const startedAt = clock.monotonicMs()
   let failedCalls = 0

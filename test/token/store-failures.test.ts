@@ -3,9 +3,12 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import crypto from 'node:crypto'
 import { syncBuiltinESMExports } from 'node:module'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import { FIRST_GAP_MS } from '../../src/token/limits/renewals.ts'
+import { FIRST_OPERATION_MS, OPERATION_MS } from '../../src/token/shared/encrypted-store.ts'
+import { LOOK_AGAIN_MS, LOOK_EVERY_MS } from '../../src/token/shared/shared-token.ts'
 import { Fleet, failuresOf, type Process, quiet, sourcesOf } from '../store/fleet.ts'
 import { answers, CODES, ERROR_TEXT, FAILURES, slow } from '../store/memory-store.ts'
-import { leaseHeldByAnother, longLived, renewedAfterRejection } from '../store/scenes.ts'
+import { leaseHeldByAnother, longLived, renewedUntilLimited } from '../store/scenes.ts'
 import { ENVIRONMENT, granted, hang, MERCHANT_URL, rejection, SECRET, status } from './harness.ts'
 
 const fleetOf = (): { fleet: Fleet } & Process => {
@@ -13,10 +16,16 @@ const fleetOf = (): { fleet: Fleet } & Process => {
   return { fleet, ...fleet.start() }
 }
 
+/** A store is connected 2 s after the first look at it and the write after that have timed out. */
+const CONNECTED_MS = FIRST_OPERATION_MS + OPERATION_MS + 2_000
+
 describe.each([
   { way: 'throws', waitsMs: { get: 0, lease: 0, set: 0, release: 0 } },
   { way: 'rejects', waitsMs: { get: 0, lease: 0, set: 0, release: 0 } },
-  { way: 'hangs', waitsMs: { get: 2_000, lease: 1_000, set: 1_000, release: 1_000 } },
+  {
+    way: 'hangs',
+    waitsMs: { get: FIRST_OPERATION_MS, lease: OPERATION_MS, set: OPERATION_MS, release: OPERATION_MS },
+  },
 ] as const)('a store operation that $way', ({ way, waitsMs }) => {
   it.each([
     { operation: 'get', reported: 'get', leased: 0 },
@@ -46,7 +55,7 @@ describe.each([
     const waiting = provider.getToken()
     await fleet.pass(500)
     fleet.store.faults[operation] = FAILURES[way]
-    expect(await fleet.tookMs(waiting)).toBeLessThanOrEqual(1_050)
+    expect(await fleet.tookMs(waiting)).toBeLessThanOrEqual(OPERATION_MS + 2 * LOOK_EVERY_MS)
     expect([sourcesOf(events), failuresOf(events)]).toEqual([['endpoint'], [{ operation, code: CODES[way] }]])
   })
 })
@@ -149,7 +158,7 @@ describe('a token that could not be written', () => {
     const quota = { 'Auth0-Client-Quota-Limit': 'b=h;q=10;r=1;t=5000' }
     fleet.endpoint.answers.push(status(400, '', quota))
     await rejection(provider.getToken({ forceRefresh: true }))
-    await fleet.skip(30_000) // it looks into the store again
+    await fleet.skip(LOOK_AGAIN_MS)
     expect(await provider.renewToken(token, { url: MERCHANT_URL })).toBeUndefined()
     fleet.store.failAlways(undefined)
     await fleet.skip(60_000)
@@ -223,7 +232,7 @@ describe('a token that could not be written', () => {
     await fleet.skip(3_500) // its next write comes after 7 s
     fleet.store.failAlways(undefined)
     const other = await fleet.tokenOf()
-    await fleet.skip(30_000 - 3_500) // it looks into the store again
+    await fleet.skip(LOOK_AGAIN_MS - 3_500)
     expect((await provider.renewToken(token, { url: MERCHANT_URL }))?.value).toBe(other)
     fleet.store.asked.length = 0
     await fleet.skip(1_000_000)
@@ -263,7 +272,7 @@ describe('a token that could not be written', () => {
   ])('is in the entry with the limits after a renewal that failed $when', async ({ atS, answerMs }) => {
     const fleet = new Fleet()
     fleet.endpoint.answers.push(granted({ expires_in: 2_000 }))
-    const { provider } = fleet.start()
+    const { provider } = fleet.start({ refreshAheadMs: 400_000 })
     fleet.store.failAlways(FAILURES.rejects)
     const { value } = await provider.getToken()
     await fleet.skip(atS * 1_000) // the refresh window is open, whatever its jitter
@@ -303,12 +312,12 @@ it('a background renewal that waits for the store releases the lease', async () 
 describe('a token that was requested while the first look hung', () => {
   it('is written at once, waited for by nobody, and once more after it timed out', async () => {
     const { fleet, provider } = fleetOf()
-    const connected = fleet.clock.sleep(5_000)
+    const connected = fleet.clock.sleep(CONNECTED_MS)
     fleet.store.failAlways((run) => connected.then(run))
-    expect(await fleet.tookMs(provider.getToken())).toBe(2_000)
+    expect(await fleet.tookMs(provider.getToken())).toBe(FIRST_OPERATION_MS)
     const token = provider.currentToken()?.value
     expect(fleet.store.operations).toEqual(['get', 'set'])
-    await fleet.pass(2_900)
+    await fleet.pass(OPERATION_MS + 1_900)
     expect([fleet.store.keys, fleet.store.operations]).toEqual([[], ['get', 'set']])
     await fleet.pass(100)
     expect(await fleet.tokenOf()).toBe(token)
@@ -322,7 +331,7 @@ describe('a token that was requested while the first look hung', () => {
   it('is not written where the store has answered this process before', async () => {
     const { fleet, provider } = fleetOf()
     fleet.store.faults.lease = FAILURES.hangs
-    expect(await fleet.tookMs(provider.getToken())).toBe(1_000)
+    expect(await fleet.tookMs(provider.getToken())).toBe(OPERATION_MS)
     await fleet.skip(10_000)
     expect(fleet.store.operations).toEqual(['get', 'lease'])
   })
@@ -362,10 +371,11 @@ describe('a store that hangs', () => {
       throw new Error()
     })
 
-  /** Makes a call each second; resolves with how long (ms) those took that had to wait. */
+  /** Makes a call each second until a third look is due; resolves with how long (ms) those took that had to wait. */
   const waits = async (fleet: Fleet, call: () => Promise<unknown>): Promise<number[]> => {
     const tookMs: number[] = []
-    for (let second = 0; second < 65; second += 1) {
+    const endsAt = fleet.clock.monotonicMs() + 2.2 * LOOK_AGAIN_MS
+    while (fleet.clock.monotonicMs() < endsAt) {
       tookMs.push(await fleet.tookMs(call()))
       await fleet.skip(1_000)
     }
@@ -377,28 +387,31 @@ describe('a store that hangs', () => {
     const { provider } = fleet.start({ retries: 0 })
     stuck(fleet)
     fleet.endpoint.otherwise = status(503)
-    expect(await waits(fleet, () => rejection(provider.getToken()))).toEqual([2_000, 1_000, 1_000])
+    expect(await waits(fleet, () => rejection(provider.getToken()))).toEqual([
+      FIRST_OPERATION_MS,
+      OPERATION_MS,
+      OPERATION_MS,
+    ])
   })
 
   it('holds up one call in 30 s at most while the limits of an API allow no renewal', async () => {
     const fleet = longLived()
     const process = fleet.start()
-    for (const seconds of [1, 2, 4, 8, 16, 32, 64, 128]) {
-      expect(await renewedAfterRejection(fleet, process)).toBe(true)
-      await fleet.skip(seconds * 1_000)
-    }
+    await renewedUntilLimited(fleet, process, 3 * LOOK_AGAIN_MS)
+    const requests = fleet.endpoint.count
+    await fleet.skip(LOOK_AGAIN_MS)
     stuck(fleet)
     const token = await process.provider.getToken()
     const call = (): Promise<unknown> => process.provider.renewToken(token, { url: MERCHANT_URL })
-    expect(await waits(fleet, call)).toEqual([1_000, 1_000, 1_000])
-    expect(fleet.endpoint.count).toBe(9)
+    expect(await waits(fleet, call)).toEqual([OPERATION_MS, OPERATION_MS, OPERATION_MS])
+    expect(fleet.endpoint.count).toBe(requests)
   })
 
   it('holds up one write at most: those that follow are waited for by nobody', async () => {
     const fleet = longLived()
     const { provider } = fleet.start()
     fleet.store.faults.set = FAILURES.hangs
-    expect(await fleet.tookMs(provider.getToken())).toBe(1_000)
+    expect(await fleet.tookMs(provider.getToken())).toBe(OPERATION_MS)
     for (let call = 0; call < 3; call += 1) {
       const token = String(provider.currentToken()?.value)
       expect(await fleet.tookMs(provider.renewToken(token, { url: MERCHANT_URL }))).toBe(0)
@@ -408,13 +421,13 @@ describe('a store that hangs', () => {
     expect(fleet.store.operations).toEqual(['get', 'lease', 'get', 'set'])
   })
 
-  it('holds up a write for a second at most, even the first operation after the secret was rotated', async () => {
+  it('holds up a write no longer than any other one, even the first operation after the secret was rotated', async () => {
     const fleet = longLived()
     const secrets = [SECRET, 'another secret']
     fleet.endpoint.answers.push(status(401))
     const { provider } = fleet.start({ clientSecret: () => secrets.shift() ?? 'another secret' })
     fleet.store.faults.set = FAILURES.hangs
-    expect(await fleet.tookMs(provider.getToken())).toBe(1_000)
+    expect(await fleet.tookMs(provider.getToken())).toBe(OPERATION_MS)
   })
 
   it('leaves a call that waits behind a background renewal its time for a request of its own', async () => {
@@ -426,7 +439,7 @@ describe('a store that hangs', () => {
     fleet.store.failAlways(FAILURES.hangs)
     provider.currentToken() // begins a background renewal
     const renewal = provider.renewToken(token, { url: MERCHANT_URL })
-    expect(await fleet.tookMs(renewal)).toBe(1_000)
+    expect(await fleet.tookMs(renewal)).toBe(OPERATION_MS)
     expect((await renewal)?.value).not.toBe(token.value)
     expect(sourcesOf(events)).toEqual(['endpoint', 'endpoint'])
   })
@@ -437,14 +450,16 @@ describe('a store that hangs', () => {
     const renew = (): Promise<unknown> => provider.renewToken(token, { url: MERCHANT_URL })
     await fleet.skip(800_000) // the refresh window is open, whatever its jitter
     fleet.endpoint.otherwise = status(503)
-    for (const pauseMs of [1_000, 2_000, 4_000, 8_000, 16_000, 10_000]) {
+    for (let gapMs = FIRST_GAP_MS; gapMs <= 16 * FIRST_GAP_MS; gapMs *= 2) {
       await rejection(renew())
-      await fleet.skip(pauseMs)
+      await fleet.skip(gapMs)
     }
+    await rejection(renew())
+    await fleet.skip(10 * FIRST_GAP_MS) // of a gap of 32, and longer than the cooldown
     fleet.store.failAlways(FAILURES.hangs)
     provider.currentToken()
     await quiet()
-    expect(await fleet.tookMs(renew())).toBe(0) // its next renewal is allowed in 22 s
+    expect(await fleet.tookMs(renew())).toBe(0)
     expect(provider.currentToken()?.value).toBe(token)
     expect(fleet.store.operations.at(-1)).toBe('get')
   })
@@ -452,10 +467,10 @@ describe('a store that hangs', () => {
   it('is used again after it has answered', async () => {
     const fleet = longLived()
     const { provider, events } = fleet.start({ retries: 0 })
-    const connected = fleet.clock.sleep(5_000)
+    const connected = fleet.clock.sleep(CONNECTED_MS)
     fleet.store.failAlways((run) => connected.then(run))
     await fleet.tookMs(provider.getToken())
-    await fleet.pass(3_000)
+    await fleet.pass(CONNECTED_MS - FIRST_OPERATION_MS)
     fleet.store.failAlways(undefined)
     const { provider: other, token } = await fleet.begin()
     expect(provider.currentToken()?.value).toBe(token)

@@ -1,4 +1,5 @@
 /** The time after a failed acquisition in which calls fail fast and no token is requested. */
+import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../base/clock.ts'
 import { TokenRequestError } from '../../base/errors.ts'
 import { spentForMs } from '../../base/quota.ts'
 import { doubled } from './backoff.ts'
@@ -18,19 +19,15 @@ export interface SharedCooldown {
   readonly endsInMs: number
 }
 
-const SECOND_MS = 1_000
-const MINUTE_MS = 60 * SECOND_MS
-const HOUR_MS = 60 * MINUTE_MS
-
 const FIRST_COOLDOWN_MS = SECOND_MS
 const MAX_COOLDOWN_MS = 5 * SECOND_MS
 const MAX_COOLDOWN_LASTING_MS = 30 * SECOND_MS
 const MAX_RETRY_AFTER_MS = MINUTE_MS
 /** Some services count refused requests, too, and say so only by a 429: they recover only after a long pause. */
-const FIRST_COOLDOWN_429_MS = 10 * SECOND_MS
+export const FIRST_COOLDOWN_429_MS: number = 10 * SECOND_MS
 const MAX_COOLDOWN_429_MS = 30 * MINUTE_MS
 const MIN_RETRY_AFTER_429_MS = SECOND_MS
-const MAX_RETRY_AFTER_429_MS = HOUR_MS
+export const MAX_RETRY_AFTER_429_MS: number = HOUR_MS
 
 /** The cooldown of one provider. */
 export class Cooldown {

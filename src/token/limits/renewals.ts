@@ -5,13 +5,10 @@
  * 401 may be about the call, such as a store id that the account does not have: several of them renew, not each. Out of doubt,
  * each 401 renews. In both cases a gap between renewals and a bucket of them limit how often.
  */
+import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../base/clock.ts'
 import { doubled } from './backoff.ts'
 
-const SECOND_MS = 1_000
-const MINUTE_MS = 60 * SECOND_MS
-const HOUR_MS = 60 * MINUTE_MS
-
-const FIRST_GAP_MS = SECOND_MS
+export const FIRST_GAP_MS: number = SECOND_MS
 const MAX_GAP_MS = 30 * MINUTE_MS
 /** The gap ends after this time, beyond its own, without a 401. */
 const QUIET_MS = MINUTE_MS
@@ -20,7 +17,7 @@ const BUCKET = 8
 /** How long it takes until the bucket gets one back. */
 const REFILL_MS = 40 * MINUTE_MS
 /** How many 401s renew the token in doubt, after one renewal that did not help; the number doubles with each further one. */
-const FIRST_COUNT = 2
+export const FIRST_COUNT = 2
 const MAX_COUNT = 16
 /** A revoked token is found after this time, even if few calls show it. */
 const MAX_COUNTING_MS = MINUTE_MS

@@ -1,5 +1,5 @@
 /** When a token may be requested: the whole rule is {@link RequestLimits}; the files beside it are the limits that it combines. */
-import type { Clock } from '../../base/clock.ts'
+import { type Clock, MINUTE_MS, SECOND_MS } from '../../base/clock.ts'
 import type { Quota } from '../../base/quota.ts'
 import { Cooldown, type Failure, retryAfterMsOf, type SharedCooldown } from './cooldown.ts'
 import { ReservedQuotas } from './quotas.ts'
@@ -39,10 +39,12 @@ export interface SharedLimits {
 const NEVER = Number.NEGATIVE_INFINITY
 /** A client that renews by itself need not say which API rejected its token. */
 const UNKNOWN_API = ''
-const SECOND_MS = 1_000
-const MINUTE_MS = 60 * SECOND_MS
+/** A part of the time that the current token may still be used. */
+export const BACKGROUND_PAUSE_SHARE = 0.25
 const MIN_BACKGROUND_PAUSE_MS = 5 * SECOND_MS
 const MAX_BACKGROUND_PAUSE_MS = 5 * MINUTE_MS
+/** The pause is longer or shorter by up to this part of it, so that processes do not try together. */
+export const BACKGROUND_PAUSE_SPREAD = 0.25
 
 /** All limits on the token requests of one provider. */
 export class RequestLimits {
@@ -138,11 +140,13 @@ export class RequestLimits {
 
   /**
    * Begins the pause after a background renewal that yielded no token that works: about a quarter of the time (ms) that the
-   * current one may still be used, and random, so that processes do not try together; or longer, if the endpoint asks for it.
+   * current one may still be used, or longer, if the endpoint asks for it.
    */
   pauseBackground(servableForMs: number, askedForMs = 0): void {
-    const quarterMs = Math.min(Math.max(servableForMs / 4, MIN_BACKGROUND_PAUSE_MS), MAX_BACKGROUND_PAUSE_MS)
-    this.#backgroundAt = this.#now + Math.max(quarterMs * (0.75 + Math.random() / 2), askedForMs)
+    const shareMs = Math.max(servableForMs * BACKGROUND_PAUSE_SHARE, MIN_BACKGROUND_PAUSE_MS)
+    const spread = 1 + BACKGROUND_PAUSE_SPREAD * (2 * Math.random() - 1)
+    const pauseMs = Math.min(shareMs, MAX_BACKGROUND_PAUSE_MS) * spread
+    this.#backgroundAt = this.#now + Math.max(pauseMs, askedForMs)
   }
 
   /** The pause ends then (monotonic ms), if not before. */

@@ -1,5 +1,5 @@
 /** An access token: what callers get, with its value hidden from log output, and what a provider caches, with its lifetime. */
-import type { Clock, Instant } from '../../base/clock.ts'
+import { type Clock, HOUR_MS, type Instant, SECOND_MS } from '../../base/clock.ts'
 import { ElapsedTime } from '../../base/elapsed-time.ts'
 import { type Quota, redactQuotas } from '../../base/quota.ts'
 import { redact, type UsedSecrets } from '../../base/redact.ts'
@@ -55,8 +55,18 @@ export interface LifetimeOptions {
   readonly expiryMarginMs?: number | undefined
 }
 
-const MAX_WINDOW_MS = 60 * 60 * 1000
-const MAX_MARGIN_MS = 10 * 1000
+/** Each share is a part of the lifetime. */
+export const WINDOW_SHARE = 0.2
+const MAX_WINDOW_MS = HOUR_MS
+export const MARGIN_SHARE = 0.05
+const MAX_MARGIN_MS = 10 * SECOND_MS
+/** What the options ask for counts up to these shares: most of a token's life is left to use it. */
+const MAX_GIVEN_WINDOW_SHARE = 0.5
+const MAX_GIVEN_MARGIN_SHARE = 0.25
+/** The window is shorter by up to this part of it, at random, so that processes that started together do not renew together. */
+export const WINDOW_SPREAD = 0.25
+/** While the store fails, the token is renewed in the last part of the window only. */
+const STORE_FAILURE_SHARE = 0.25
 
 /** The lifetime of one token, counted from the moment its request was sent. */
 class Lifetime {
@@ -73,23 +83,20 @@ class Lifetime {
   readonly #usableMs: number
   readonly #marginMs: number
 
-  /**
-   * `jitter` (0 to 1) shortens the window by up to a quarter, so that processes that started together do not
-   * renew together.
-   */
+  /** `jitter`: 0 to 1, at random. */
   constructor(
     sentAt: Instant,
     lifetimeMs: number,
     { refreshAheadMs, expiryMarginMs }: LifetimeOptions,
     jitter: number,
   ) {
-    const marginMs = expiryMarginMs ?? Math.min(MAX_MARGIN_MS, 0.05 * lifetimeMs)
-    const windowMs = refreshAheadMs ?? Math.min(MAX_WINDOW_MS, 0.2 * lifetimeMs)
+    const marginMs = expiryMarginMs ?? Math.min(MAX_MARGIN_MS, MARGIN_SHARE * lifetimeMs)
+    const windowMs = refreshAheadMs ?? Math.min(MAX_WINDOW_MS, WINDOW_SHARE * lifetimeMs)
     this.#age = new ElapsedTime(sentAt)
-    this.#marginMs = Math.min(marginMs, 0.25 * lifetimeMs)
+    this.#marginMs = Math.min(marginMs, MAX_GIVEN_MARGIN_SHARE * lifetimeMs)
     this.#usableMs = lifetimeMs - this.#marginMs
-    this.windowMs = Math.min(windowMs, 0.5 * lifetimeMs) * (1 - 0.25 * jitter)
-    this.despiteStoreFailureMs = (this.windowMs / 4) * (1 - jitter)
+    this.windowMs = Math.min(windowMs, MAX_GIVEN_WINDOW_SHARE * lifetimeMs) * (1 - WINDOW_SPREAD * jitter)
+    this.despiteStoreFailureMs = this.windowMs * STORE_FAILURE_SHARE * (1 - jitter)
   }
 
   /** When the request for the token was sent. */

@@ -1,7 +1,7 @@
 /** The response of the token endpoint: bounded in size, validated, and redacted where it is shown. */
 import { TextDecoder } from 'node:util' // no global in jsdom (https://github.com/jsdom/jsdom/issues/2524)
 import * as z from 'zod/mini'
-import type { Instant } from '../../base/clock.ts'
+import { HOUR_MS, type Instant } from '../../base/clock.ts'
 import type { ResponseIssue } from '../../base/errors.ts'
 import type { Quota } from '../../base/quota.ts'
 import { printable, redact, type UsedSecrets } from '../../base/redact.ts'
@@ -19,8 +19,9 @@ export interface TokenResponse {
   readonly quotas: readonly Quota[]
 }
 
-const MAX_ANSWER_BYTES = 64 * 1024
-const TEN_YEARS_MS = 10 * 365 * 24 * 60 * 60 * 1000
+export const MAX_ANSWER_BYTES: number = 64 * 1024
+/** Ten years. */
+const MAX_LIFETIME_MS = 10 * 365 * 24 * HOUR_MS
 
 /** RFC 6750 §2.1: the characters that a bearer token may have. */
 const B64TOKEN = /^[A-Za-z0-9\-._~+/]+=*$/
@@ -87,7 +88,7 @@ export async function readTokenResponse(
   const token = {
     value: access_token,
     scope: typeof scope === 'string' ? scope : undefined,
-    lifetimeMs: Math.min(Number(expires_in) * 1000, TEN_YEARS_MS),
+    lifetimeMs: Math.min(Number(expires_in) * 1000, MAX_LIFETIME_MS),
     sentAt,
   }
   return { kind: 'token', token }

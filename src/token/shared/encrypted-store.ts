@@ -1,5 +1,5 @@
 /** The entry of one client in a token store: encrypted, with a time limit for each operation. */
-import { type Clock, type Instant, readClock } from '../../base/clock.ts'
+import { type Clock, type Instant, readClock, SECOND_MS } from '../../base/clock.ts'
 import { untilAborted } from '../../base/waiting.ts'
 import type { Emit } from '../../events/emit.ts'
 import type { StoreFailedEvent } from '../../events/events.ts'
@@ -8,9 +8,9 @@ import { storeErrorCode, type TokenStore, UNREADABLE } from '../../store/token-s
 import { EncryptionKey } from './encryption.ts'
 
 /** After it the provider continues without the store. */
-const OPERATION_MS = 1_000
+export const OPERATION_MS: number = SECOND_MS
 /** The first operation may have to wait for a connection: TCP, TLS and the greeting of Redis. */
-const FIRST_OPERATION_MS = 2_000
+export const FIRST_OPERATION_MS: number = 2 * SECOND_MS
 
 /** An entry that was found and decrypted. */
 export interface Entry<T> {

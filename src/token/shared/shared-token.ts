@@ -4,6 +4,7 @@
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { createHash } from 'node:crypto'
+import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../base/clock.ts'
 import { shownUrl } from '../../base/redact.ts'
 import { untilAborted } from '../../base/waiting.ts'
 import { clientOf, type ResolvedOptions } from '../../options/options.ts'
@@ -16,20 +17,20 @@ import { refusedElsewhere } from '../request/token-errors.ts'
 import { EncryptedStore, type EncryptedStoreContext, type Entry, type Release } from './encrypted-store.ts'
 
 /** How often a process that waits for another one's token looks for it: with the reading itself, it sees it within 100 ms. */
-const LOOK_EVERY_MS = 50
+export const LOOK_EVERY_MS = 50
 /** How long a lease lasts beyond the token request: a look before it, and the write after it. */
-const LEASE_BEYOND_REQUEST_MS = 2_000
+const LEASE_BEYOND_REQUEST_MS = 2 * SECOND_MS
 /** Extra wait for the request of the next lease holder after one died. */
-const GRACE_MS = 1_000
+const GRACE_MS = SECOND_MS
 /** How often a call waits for a look that may yield nothing: while no token may be requested, and while the store fails. */
-const LOOK_AGAIN_MS = 30_000
+export const LOOK_AGAIN_MS: number = 30 * SECOND_MS
 /**
  * An entry lives as long as its token, and at least for so long: by then the longest limits in it are over, the 8 times 40 min
  * of a renewal bucket and the 4 h of doubt (renewals.ts).
  */
-const MIN_ENTRY_MS = 6 * 60 * 60_000
-const FIRST_WRITE_PAUSE_MS = 1_000
-const MAX_WRITE_PAUSE_MS = 5 * 60_000
+const MIN_ENTRY_MS = 6 * HOUR_MS
+export const FIRST_WRITE_PAUSE_MS: number = SECOND_MS
+const MAX_WRITE_PAUSE_MS = 5 * MINUTE_MS
 
 /** For a look that only adopts the limits of an entry: no token was sent so late. */
 const USE_NONE = Number.POSITIVE_INFINITY

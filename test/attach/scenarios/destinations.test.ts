@@ -207,9 +207,10 @@ it('an apiUrl below another one has its own renewal rate limit', async () => {
   })
   const authFetch = createAuthFetch(provider, { fetch: async () => new Response('', { status: 401 }) })
   const outer = 'https://api.example.com/merchant/innermost'
-  for (const url of [outer, outer, outer, `${inner}/1`, `${inner}/2`]) await authFetch(url)
-  await settled()
-  const limited = events.filter((event) => event.type === 'renewal-suppressed' && event.reason === 'limited')
-  expect(limited).toMatchObject([{ url: outer }])
-  expect(events.filter(({ type }) => type === 'token-renewed')).toHaveLength(2)
+  const renewalsAfter = async (url: string): Promise<number> => {
+    for (let nth = 0; nth < 5; nth += 1) await authFetch(url)
+    await settled()
+    return events.filter(({ type }) => type === 'token-renewed').length
+  }
+  expect([await renewalsAfter(outer), await renewalsAfter(`${inner}/1`)]).toEqual([1, 2])
 })

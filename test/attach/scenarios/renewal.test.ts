@@ -1,6 +1,7 @@
 // Which calls of every client carry the token, and which responses of an API renew it.
 import { createAuthFetch, ProviderClosedError, TokenRequestError } from 'merchant-auth'
 import { describe, expect, it, vi } from 'vitest'
+import { FIRST_COUNT } from '../../../src/token/limits/renewals.ts'
 import { apiAt, rejectionOf, scripted, until, useGround } from '../../support/ground.ts'
 import { provided, token } from '../../support/provided.ts'
 import { CLIENTS } from '../conform.ts'
@@ -129,12 +130,13 @@ describe.each(CLIENTS)('$name', ({ create }) => {
   it('limits the renewals for an API that rejects every token, and for no other API', async () => {
     ground.env.configure({ rejectAllTokens: ['merchant'] })
     const send = create(ground.tokens)
-    for (let nth = 0; nth < 3; nth += 1) {
+    const calls = 1 + FIRST_COUNT
+    for (let nth = 0; nth < calls; nth += 1) {
       const { status, text } = await send({ url: ground.env.merchantUrl })
       expect([status, JSON.parse(text)]).toEqual([401, { error: 'invalid_token' }])
     }
     // Each call is sent twice: with a new token, then with the token before it.
-    expect([sentStatuses(), ground.env.counts.token]).toEqual([Array(6).fill(401), 2])
+    expect([sentStatuses(), ground.env.counts.token]).toEqual([Array(2 * calls).fill(401), 2])
     const suppressed = {
       type: 'renewal-suppressed',
       api: 'merchant',

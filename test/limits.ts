@@ -1,0 +1,292 @@
+/** Each limit of the package: where it is defined, what it means, which test proves it, and what docs/behavior.md says of it. */
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { root } from '../scripts/packed.ts'
+
+export interface Limit {
+  readonly name: string
+  /** In `src/`. */
+  readonly file: string
+  readonly meaning: string
+  /** In `test/`: the only file that knows the value. The others import the constant, or wait until the limit is over. */
+  readonly test: string
+  /** What docs/behavior.md says, with `#` in the place of the value. */
+  readonly phrases: readonly string[]
+}
+
+type Row = readonly [name: string, test: string, meaning: string, ...phrases: string[]]
+
+const REQUEST_LIMITS = 'token/request-limits.test.ts'
+
+const ROWS: Readonly<Record<string, readonly Row[]>> = {
+  'token/limits/cooldown.ts': [
+    [
+      'FIRST_COOLDOWN_MS',
+      REQUEST_LIMITS,
+      'the cooldown after a first failure; it doubles with each further one',
+      'Then a cooldown begins: #, doubling',
+    ],
+    ['MAX_COOLDOWN_MS', REQUEST_LIMITS, 'the longest cooldown', 'doubling to #, to'],
+    [
+      'MAX_COOLDOWN_LASTING_MS',
+      REQUEST_LIMITS,
+      'the longest cooldown after a failure that waiting rarely fixes',
+      ', to # where waiting does not help',
+    ],
+    [
+      'MAX_RETRY_AFTER_MS',
+      REQUEST_LIMITS,
+      'how much of a Retry-After counts, unless a 429 has it',
+      'A longer `Retry-After` counts up to #.',
+    ],
+    [
+      'FIRST_COOLDOWN_429_MS',
+      REQUEST_LIMITS,
+      'the cooldown after a first 429 that names no time; it doubles with each further 429',
+      'The cooldown is #, doubling with each further 429',
+    ],
+    [
+      'MAX_COOLDOWN_429_MS',
+      REQUEST_LIMITS,
+      'the longest cooldown after a 429 that names no time',
+      'with each further 429 to #,',
+    ],
+    [
+      'MIN_RETRY_AFTER_429_MS',
+      REQUEST_LIMITS,
+      'the shortest cooldown after a 429 that names a time',
+      'lasts exactly that long, at least #,',
+    ],
+    [
+      'MAX_RETRY_AFTER_429_MS',
+      REQUEST_LIMITS,
+      'the longest cooldown after a 429 that names a time',
+      'at most #. Processes with a [store]',
+    ],
+  ],
+  'token/limits/renewals.ts': [
+    [
+      'FIRST_GAP_MS',
+      REQUEST_LIMITS,
+      'the gap after a renewal that failed or did not help; it doubles with each further one',
+      'there is a gap of #, doubling',
+      'begins with # again',
+    ],
+    ['MAX_GAP_MS', REQUEST_LIMITS, 'the longest gap', 'doubling to # (it ends'],
+    ['QUIET_MS', REQUEST_LIMITS, 'how long without a 401 ends the gap', 'after another # without a 401'],
+    [
+      'BUCKET',
+      REQUEST_LIMITS,
+      'how many renewals an API has',
+      'each API has # renewals',
+      'the gap or the # renewals',
+      'the gap and the # renewals',
+    ],
+    [
+      'REFILL_MS',
+      REQUEST_LIMITS,
+      'how long it takes until an API gets a renewal back',
+      'of which one comes back every #:',
+      'until the next one, for # at the worst',
+    ],
+    [
+      'FIRST_COUNT',
+      REQUEST_LIMITS,
+      'how many 401s renew in doubt; the number doubles with each renewal that did not help',
+      'it takes #, 4, 8',
+    ],
+    ['MAX_COUNT', REQUEST_LIMITS, 'the largest number of 401s that renew in doubt', 'then always # of them'],
+    ['MAX_COUNTING_MS', REQUEST_LIMITS, 'how long 401s are counted', 'or # since the first of these'],
+    [
+      'MAX_DOUBT_MS',
+      REQUEST_LIMITS,
+      'how long doubt lasts until one 401 renews',
+      'but for once in #:',
+      'or # since the last renewal',
+      '# after the last renewal)',
+    ],
+  ],
+  'token/limits/request-limits.ts': [
+    [
+      'BACKGROUND_PAUSE_SHARE',
+      REQUEST_LIMITS,
+      'the pause after a failed background renewal, as a part of the time that is left',
+      'the next follows after # of the time that is left',
+    ],
+    [
+      'MIN_BACKGROUND_PAUSE_MS',
+      REQUEST_LIMITS,
+      'the shortest pause after a failed background renewal',
+      '(at least #, at most',
+    ],
+    [
+      'MAX_BACKGROUND_PAUSE_MS',
+      REQUEST_LIMITS,
+      'the longest pause after a failed background renewal',
+      'at most #, plus or minus',
+    ],
+    [
+      'BACKGROUND_PAUSE_SPREAD',
+      REQUEST_LIMITS,
+      'by which part of it, at random, that pause is longer or shorter',
+      'plus or minus # at random',
+    ],
+  ],
+  'token/provider.ts': [
+    [
+      'MAX_ROUNDS',
+      'token/lifetime.test.ts',
+      'how often a call waits for a token that is gone when it arrives',
+    ],
+  ],
+  'token/request/access-token.ts': [
+    ['WINDOW_SHARE', 'token/background-renewal.test.ts', 'the refresh window, as a part of the lifetime'],
+    ['MAX_WINDOW_MS', 'token/background-renewal.test.ts', 'the longest refresh window'],
+    [
+      'MAX_GIVEN_WINDOW_SHARE',
+      'token/background-renewal.test.ts',
+      'the longest refresh window that an option sets',
+    ],
+    [
+      'WINDOW_SPREAD',
+      'token/background-renewal.test.ts',
+      'by which part of it, at random, the refresh window is shorter',
+    ],
+    ['MARGIN_SHARE', 'token/lifetime.test.ts', 'the margin before the expiry, as a part of the lifetime'],
+    ['MAX_MARGIN_MS', 'token/lifetime.test.ts', 'the longest margin'],
+    ['MAX_GIVEN_MARGIN_SHARE', 'token/lifetime.test.ts', 'the longest margin that an option sets'],
+    [
+      'STORE_FAILURE_SHARE',
+      'token/shared-renewal.test.ts',
+      'the part of the window in which the background does not wait for a store that fails',
+    ],
+    [
+      'MAX_REJECTED',
+      'token/shared-renewal.test.ts',
+      'how many rejected tokens are not acquired from the store',
+    ],
+  ],
+  'token/request/token-request.ts': [
+    ['FIRST_PAUSE_MS', 'token/token-request.test.ts', 'the longest pause before the first retry; it doubles'],
+    [
+      'EXPIRED_PAUSE_MS',
+      'token/token-response.test.ts',
+      'the shortest pause after a token without life',
+      'in the same way, after # at the earliest',
+    ],
+  ],
+  'token/request/token-response.ts': [
+    ['MAX_ANSWER_BYTES', 'token/token-response.test.ts', 'how much of a response is read'],
+    ['MAX_LIFETIME_MS', 'token/token-response.test.ts', 'the longest lifetime'],
+    ['MAX_REASONS', 'token/token-response.test.ts', 'how many texts of an error body are in a message'],
+    ['MAX_DEPTH', 'token/token-response.test.ts', 'how deep in an error body those texts are'],
+  ],
+  'token/runs.ts': [
+    ['LOST_AFTER_MS', 'token/runs.test.ts', 'how long after the limit of its step a run is lost'],
+    ['AFTER_FREEZE_MS', 'token/runs.test.ts', 'how long it may still end after the process stood still'],
+  ],
+  'token/shared/encrypted-store.ts': [
+    ['OPERATION_MS', 'token/encrypted-store.test.ts', 'how long an operation of the store may take'],
+    [
+      'FIRST_OPERATION_MS',
+      'token/encrypted-store.test.ts',
+      'how long the first operation of the store may take',
+      'waits for it, # at most',
+    ],
+  ],
+  'token/shared/shared-token.ts': [
+    ['LOOK_EVERY_MS', 'token/shared-lease.test.ts', 'how often a process that waits for a lease looks again'],
+    ['LEASE_BEYOND_REQUEST_MS', 'token/shared-lease.test.ts', 'how long a lease lasts beyond `timeoutMs`'],
+    ['GRACE_MS', 'token/shared-lease.test.ts', 'how long beyond it other processes wait'],
+    [
+      'LOOK_AGAIN_MS',
+      'token/shared-pause.test.ts',
+      'how often a call looks for a token that may not be there',
+      'one call of each provider in # waits for it',
+    ],
+    ['MIN_ENTRY_MS', 'token/shared-token.test.ts', 'how long an entry lives at least'],
+    [
+      'FIRST_WRITE_PAUSE_MS',
+      'token/store-failures.test.ts',
+      'the pause before a write is tried again; it doubles',
+    ],
+    ['MAX_WRITE_PAUSE_MS', 'token/store-failures.test.ts', 'the longest pause before a write is tried again'],
+  ],
+  'attach/axios/log-output.ts': [
+    ['MAX_CAUSES', 'attach/axios-log-output.test.ts', 'in how many causes of an error its request is hidden'],
+  ],
+  'attach/held-body.ts': [
+    [
+      'MAX_HELD_BYTES',
+      'attach/scenarios/held-401.test.ts',
+      'how much of a 401 is read while its call waits',
+      '**the 401 has more than #**',
+    ],
+    ['MAX_DRAINING_MS', 'attach/fetch.test.ts', 'how long the rest of a 401 is read after a renewal'],
+  ],
+  'attach/sender.ts': [
+    ['MAX_LISTED', 'attach/two-attachments.test.ts', 'how many attachments without calls stay listed'],
+  ],
+  'attach/withheld.ts': [
+    [
+      'MOST_OWN_HEADERS',
+      'events/warnings.test.ts',
+      'how many calls with a header of their own are a mistake',
+    ],
+  ],
+  'base/quota.ts': [
+    [
+      'RESERVED_SHARE',
+      'token/quota.test.ts',
+      'the part of a quota that is for callers without a token',
+      'If # or less of a quota is left',
+    ],
+  ],
+  'options/options.ts': [
+    ['DEFAULT_TIMEOUT_MS', 'options/options.test.ts', 'the default of `timeoutMs`'],
+    ['DEFAULT_RETRIES', 'options/options.test.ts', 'the default of `retries`'],
+  ],
+  'events/warnings.ts': [
+    ['MOST_PROVIDERS', 'events/warnings.test.ts', 'how many providers for one client are no mistake'],
+  ],
+  'store/operation-queue.ts': [
+    [
+      'DEFAULT_SLOTS',
+      'store/operation-queue.test.ts',
+      "how many operations of a caller's store are under way",
+    ],
+    [
+      'MAX_QUEUE_MS',
+      'store/operation-queue.test.ts',
+      'how long an operation waits until the store counts as one that hangs',
+    ],
+  ],
+  'base/redact.ts': [
+    ['MAX_CAUSES', 'base/redact.test.ts', 'how many causes of an error are redacted and kept'],
+    ['MAX_ERRORS', 'base/redact.test.ts', 'how many errors of an AggregateError are redacted and kept'],
+    ['MAX_SECRETS', 'base/redact.test.ts', 'how many recent secrets are searched for'],
+    ['LEAST_SECRET', 'base/redact.test.ts', 'how many characters a secret has that is searched for'],
+  ],
+}
+
+export const LIMITS: readonly Limit[] = Object.entries(ROWS).flatMap(([file, rows]) =>
+  rows.map(([name, test, meaning, ...phrases]) => ({ name, file, meaning, test, phrases })),
+)
+
+const UNITS: Readonly<Record<string, number>> = { SECOND_MS: 1_000, MINUTE_MS: 60_000, HOUR_MS: 3_600_000 }
+
+/** The constants of a file in `src/` whose values are numbers, or products of numbers and units. */
+export function constantsIn(file: string): ReadonlyMap<string, number> {
+  const source = readFileSync(join(root, 'src', file), 'utf8')
+  const constants = source.matchAll(/^(?:export )?const ([A-Z][A-Z\d_]+)(?:: number)? =\s+(\S.*)$/gm)
+  const productOf = (text: string): number =>
+    text
+      .split(' * ')
+      .map((factor) => UNITS[factor] ?? Number(factor.replaceAll('_', '')))
+      .reduce((product, factor) => product * factor)
+  return new Map(
+    [...constants]
+      .map(([, name = '', text = '']) => [name, productOf(text)] as const)
+      .filter(([, value]) => !Number.isNaN(value)),
+  )
+}

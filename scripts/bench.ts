@@ -1,5 +1,6 @@
 /**
- * Installs what is measured, this package as it would be published too, and runs the benchmark.
+ * Installs what is measured, this package as it would be published too, and runs the benchmark. `npm ci` alone does not
+ * install a packed build, nor an earlier one beside it.
  *
  * npm run bench [-- --check] [-- --against FOLDER] [-- --only price,cost] [-- --help]
  */
@@ -8,7 +9,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
-import { isInstalled, output, pack, root } from './check-package/packed.ts'
+import { isInstalled, output, pack, root } from './packed.ts'
 
 const { values } = parseArgs({
   options: {

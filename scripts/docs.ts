@@ -1,9 +1,9 @@
 /**
- * Generates the API reference from the sources, next to the manual: docs/api/out/index.html. Fails on a warning:
- * something public without a comment, a type that is used but not exported, a broken link. typedoc does not check the
- * fragment of a link and drops code from the anchors of headings, so that fragments are checked here.
+ * Generates the API reference by typedoc, next to the manual: docs/api/out/index.html. Fails on a warning: something public
+ * without a comment, a type that is used but not exported, a broken link. typedoc does not check the fragment of a link and
+ * drops code from the anchors of headings, so that fragments are checked here.
  * The code and the diffs that the pages show from examples/ must be what is there, and llms.txt what docs/README.md lists;
- * `--update` writes them.
+ * `--update` writes them. Tools that embed files show neither diffs nor compiled names of imports.
  *
  * npm run docs [-- --update]
  */
@@ -12,7 +12,7 @@ import { existsSync, globSync, readFileSync, statSync, writeFileSync } from 'nod
 import { basename, extname, join, relative } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import packageJson from '../package.json' with { type: 'json' }
-import { isInstalled } from './check-package/packed.ts'
+import { isInstalled } from './packed.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const api = join(root, 'docs/api')

@@ -11,7 +11,7 @@ import { cpSync, globSync, mkdtempSync, readFileSync, rmSync, symlinkSync, write
 import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
 import { constantsIn, LIMITS, type Limit } from '../test/limits.ts'
-import { root } from './check-package/packed.ts'
+import { root } from './packed.ts'
 
 /** Seconds each, without servers and processes of their own. The races state promises, and no limit. */
 const FOLDERS = '{attach,base,events,exploration,opentelemetry,options,scenarios,store,testing,token}'

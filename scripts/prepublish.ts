@@ -1,8 +1,13 @@
-/** What `npm publish` runs first: it ends here if package.json is not ready, for a version published by hand, too. */
-import { readManifest, root } from './check-package/packed.ts'
-import { publishProblems } from './check-package/publishable.ts'
+/**
+ * What `npm publish` runs first: ends it while the owner's addresses are missing from package.json. npm publishes without
+ * them, and publint does not ask for them.
+ */
+import packageJson from '../package.json' with { type: 'json' }
 
-const manifest = readManifest(root)
-const problems = publishProblems(manifest, { tag: `v${manifest.version}`, repository: undefined })
-for (const problem of problems) console.error(`- ${problem}`)
-process.exitCode = problems.length === 0 ? 0 : 1
+const missing = ['repository', 'homepage', 'bugs'].filter((field) => !Object.hasOwn(packageJson, field))
+if (missing.length > 0) {
+  console.error(
+    `package.json has no ${missing.join(', ')}: fill in what is missing (CONTRIBUTING.md, Releases)`,
+  )
+  process.exitCode = 1
+}

@@ -1,6 +1,6 @@
 /**
  * The tables of docs/quotas.md: 96 simulated hours of processes whose token endpoint counts refused requests, too, and says
- * nothing but 429.
+ * nothing but 429. No tool knows the rules that are simulated; the simulation is that of test/token.
  *
  * npm run quotas
  */

@@ -1,6 +1,7 @@
 /**
  * Runs test/axios-range/program.mjs with the packed package and each version of axios in the peer range, one after the
- * other.
+ * other. Tools for this run a list of versions in the folder of the sources; here npm names the versions of the range, and
+ * nothing but the package is installed.
  *
  * npm run test:axios-range
  * npm run test:axios-range -- 1.13.3 1.13.4
@@ -8,7 +9,7 @@
 import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { install, output, pack, readManifest, root } from './check-package/packed.ts'
+import { install, output, pack, readManifest, root } from './packed.ts'
 
 const given = process.argv.slice(2)
 const folder = mkdtempSync(join(tmpdir(), 'merchant-auth-axios-'))

@@ -1,14 +1,15 @@
 /**
  * Runs the projects of test/consumers, which use the packed package as CommonJS projects do: TypeScript with
  * `module: commonjs`, also with `lib` ES2020, Jest without flags, ts-jest, Next.js, generated clients, a handler of AWS
- * Lambda, and bundles of esbuild and webpack. NestJS and Hono are ES modules. The manual shows some of their files.
+ * Lambda, and bundles of esbuild and webpack. NestJS and Hono are ES modules. The manual shows some of their files. Workspaces would link the
+ * sources, and find packages of this repository that users do not have.
  *
  * npm run test:consumers
  */
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { install, output, pack, root } from './check-package/packed.ts'
+import { install, output, pack, root } from './packed.ts'
 
 /** What each project runs, one program after the other. The projects run at the same time. */
 const PROJECTS = {

@@ -2,7 +2,7 @@
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { root } from '../scripts/check-package/packed.ts'
+import { root } from '../scripts/packed.ts'
 import { constantsIn, LIMITS } from './limits.ts'
 
 /** The sizes of an algorithm, which are no choice of this package. */

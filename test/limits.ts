@@ -1,7 +1,7 @@
 /** Each limit of the package: where it is defined, what it means, which test proves it, and what docs/behavior.md says of it. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { root } from '../scripts/check-package/packed.ts'
+import { root } from '../scripts/packed.ts'
 
 export interface Limit {
   readonly name: string

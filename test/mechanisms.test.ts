@@ -2,7 +2,7 @@
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { root } from '../scripts/check-package/packed.ts'
+import { root } from '../scripts/packed.ts'
 
 const FOLDERS = '{base,environment,events,options,store,token,attach}'
 const [, table = ''] = readFileSync(join(root, 'docs/decisions.md'), 'utf8').split('\n## Every mechanism')

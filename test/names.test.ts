@@ -2,7 +2,7 @@
 import { globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { root } from '../scripts/check-package/packed.ts'
+import { root } from '../scripts/packed.ts'
 
 /** Names of npm, of RFCs and of HTTP, which no code has. */
 const FOREIGN = ['EBADENGINE', 'private_key_jwt', 'Location']

@@ -9,9 +9,9 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, 
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import packageJson from '../package.json' with { type: 'json' }
-import { anchorsOf, brokenLinks, linksOf } from '../scripts/check-package/contents.ts'
-import { root } from '../scripts/check-package/packed.ts'
+import { root } from '../scripts/packed.ts'
 import { VARIABLE_NAMES } from '../src/options/variables.ts'
+import { anchorsOf, brokenLinks, linksOf } from './support/links.ts'
 import { ATTACH_OPTIONS, ENVIRONMENT_OPTIONS, PROVIDER_OPTIONS } from './support/option-names.ts'
 
 const docs = readdirSync(join(root, 'docs'))

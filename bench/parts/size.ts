@@ -2,9 +2,9 @@
 import { existsSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { measureCode } from '../../scripts/check-package/first-load.ts'
-import { filesOf, readManifest } from '../../scripts/check-package/packed.ts'
+import { filesOf, readManifest } from '../../scripts/packed.ts'
 import { contenders } from '../contenders/index.ts'
+import { firstLoad } from '../first-load.ts'
 import { shown, shownBytes } from '../numbers.ts'
 import { runPart, type Section } from '../part.ts'
 
@@ -91,7 +91,7 @@ async function loadedBy(name: string): Promise<string[]> {
   const imports = IMPORTS[name]
   if (imports === undefined) return ['', '', '']
   const code = Object.entries(imports).map(([from, names]) => `export { ${names} } from '${from}'`)
-  const loaded = await measureCode({ folder: BENCH, code: code.join('\n'), external: ['axios', 'undici'] })
+  const loaded = await firstLoad({ folder: BENCH, code: code.join('\n'), external: ['axios', 'undici'] })
   return [loaded.firstBytes, loaded.firstGzippedBytes, loaded.laterGzippedBytes].map(shownBytes)
 }
 

@@ -62,9 +62,15 @@ export function printable(
 
 /** The forms in which a text can contain a secret. */
 function formsOf(secret: string): (string | RegExp)[] {
-  const forms = [secret, ...base64FormsOf(secret)]
+  // HTTP Basic (RFC 6749 §2.3.1) encodes the secret as a form does, or as many clients do instead, and the result in base64.
+  const inBasic = new Set([secret, encodeURIComponent(secret.toWellFormed()), formEncoded(secret)])
+  const forms = [secret, ...[...inBasic].flatMap(base64FormsOf)]
   const isEscaped = /[^\w.-]/.test(secret) && secret.length <= MAX_ESCAPED
   return isEscaped ? [...forms, new RegExp(secret.replace(/[^\w-]/gu, spellingsOf), 'i')] : forms
+}
+
+function formEncoded(secret: string): string {
+  return String(new URLSearchParams([['', secret]])).slice(1)
 }
 
 /** The base64 of a secret at each of the three offsets in a longer text, without the characters that other text affects. */

@@ -1,14 +1,13 @@
 /** What `check` finds out about the store: which one it is, whether it can be written, and what it holds for this client. */
-import { statSync } from 'node:fs'
+import { accessSync, constants, statSync } from 'node:fs'
 import { homedir } from 'node:os'
-import { isAbsolute, relative } from 'node:path'
+import { dirname, isAbsolute, relative } from 'node:path'
 import { shownUrl } from '../base/redact.ts'
 import type { Emit } from '../events/emit.ts'
 import type { StoreFailedEvent } from '../events/events.ts'
 import { resolveOptions, type TokenProviderOptions } from '../options/options.ts'
 import { locateStore, prepareStore, type StoreLocation } from '../options/store-location.ts'
-import { missingDirectory } from '../store/file/directory.ts'
-import { UNREADABLE } from '../store/token-store.ts'
+import { storeErrorCode, UNREADABLE } from '../store/token-store.ts'
 import type { EncryptedStore } from '../token/shared/encrypted-store.ts'
 import { ageOf, entryOfClient, type SharedEntry } from '../token/shared/shared-token.ts'
 import type { Finding } from './report.ts'
@@ -36,6 +35,25 @@ export const inspectStore: typeof locateStore = (text) => {
   const { place } = location
   const isUntouched = missingDirectory(place) !== undefined || (isRoot() && isOfAnotherUser(place))
   return isUntouched ? location : prepareStore(text)
+}
+
+/** Whether the directory is missing, and why it could not be created. Creates nothing. */
+function missingDirectory(directory: string): { readonly failure: string | undefined } | undefined {
+  try {
+    if (statSync(directory, { throwIfNoEntry: false }) !== undefined) return undefined
+    const parent = existingParent(directory)
+    if (!statSync(parent).isDirectory()) return { failure: 'ENOTDIR' }
+    accessSync(parent, constants.W_OK | constants.X_OK)
+    return { failure: undefined }
+  } catch (error) {
+    return { failure: storeErrorCode(error) }
+  }
+}
+
+function existingParent(path: string): string {
+  const parent = dirname(path)
+  const isMissing = parent !== path && statSync(parent, { throwIfNoEntry: false }) === undefined
+  return isMissing ? existingParent(parent) : parent
 }
 
 /** A store that cannot be used is a warning: no call fails because of it. */

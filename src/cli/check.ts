@@ -11,6 +11,7 @@ import { explanationOf } from '../events/warnings.ts'
 import type { TokenProviderOptions } from '../options/options.ts'
 import { createTokenProvider, type TokenProvider } from '../token/provider.ts'
 import type { AccessToken } from '../token/request/access-token.ts'
+import { type OAuthError, readOAuthError } from '../token/request/token-response.ts'
 import { jwtFindings } from './check-jwt.ts'
 import { inspectStore, storeFinding } from './check-store.ts'
 import { type Command, type CommandContext, EXIT, parseFlags, UsageError } from './command.ts'
@@ -264,8 +265,9 @@ class Check {
     try {
       const response = await authFetch(url, { redirect: 'manual', signal: either })
       const ms = Math.round(performance.now() - startedAt)
-      await response.body?.cancel()
-      return explainResponse(response, ms, show)
+      const said = response.status < 400 ? {} : await readOAuthError(response, secrets).catch(() => ({}))
+      if (!response.bodyUsed) await response.body?.cancel()
+      return explainResponse(response, ms, { said, show })
     } catch (error) {
       if (signal.aborted) throw error
       const failure = redactedCause(error, secrets) ?? new Error('unknown')
@@ -281,9 +283,10 @@ class Check {
 function explainResponse(
   { status, ok, headers, url }: Response,
   ms: number,
-  show: Redactor['show'],
+  { said, show }: { readonly said: OAuthError } & Pick<Redactor, 'show'>,
 ): Finding {
-  const text = `returned ${status} in ${ms} ms`
+  const words = [said.error, said.errorDescription, said.detail].filter((part) => part !== undefined)
+  const text = [`returned ${status} in ${ms} ms`, ...words].join(': ')
   if (ok) return { step: 'call', result: 'ok', text, status }
   const failed = { step: 'call', result: 'failed', status } as const
   if (status < 400) {
@@ -319,6 +322,9 @@ const CALL_ADVICE: Readonly<Record<number, string>> = {
     'The API, or a firewall in front of it, does not allow this request. The client may lack a permission or a scope. ' +
     'Ask the service. Once it has granted it, replace the token of running processes (docs/production.md).',
   429: 'Too many calls were made. Try again later.',
+  431:
+    'The headers are too long for the API, or for a gateway in front of it: the token is, if it has many permissions. Ask the ' +
+    'service for fewer, or for a higher limit.',
 }
 
 function isPlainUrl(text: string): boolean {

@@ -47,8 +47,8 @@ export function dotenvWarnings(
     if (used[name] === inFile[name] && inFile[name]?.includes('$'))
       warnings.push({
         text:
-          `${name} contains a $ in ${file}: Next.js, Vite, Nuxt and Docker Compose, but not Node.js, replace $NAME and ` +
-          'similar in it',
+          `${name} contains a $ in ${file}: Next.js, Vite, Nuxt, Docker Compose and dotenv-expand, but not Node.js, ` +
+          'replace $NAME and similar in it',
         advice:
           name === 'MERCHANT_AUTH_CLIENT_SECRET'
             ? `If one of them reads this file, put the secret in a file of its own, which ${name}_FILE names.`

@@ -85,7 +85,7 @@ Exit codes: 0 ended by Ctrl-C, q or SIGTERM, 2 command line, 3 host or port
 not available
 
 Example:
-  npx merchant-auth sandbox --fault token:status=503,times=3 > .env
+  npx merchant-auth sandbox --fault "token:status=503,times=3" > .env
 `,
 
   async run(args, context) {

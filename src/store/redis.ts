@@ -44,7 +44,9 @@ const OPERATIONS = 100
 const CLIENT: Problem = {
   option: 'client',
   kind: 'invalid',
-  reason: 'must be a client or cluster of the package redis (node-redis) or ioredis',
+  reason:
+    'must be a client or cluster of the package redis (node-redis) or ioredis, and not a mock ' +
+    '(merchant-auth/docs/testing.md#mocks-by-hand)',
 }
 
 const shape = strict({ keyPrefix: z.optional(z.string('must be a string')) })
@@ -80,8 +82,8 @@ export function createRedisTokenStore(
   const leaseOf = (key: string): string => `${keyPrefix}${key}:lease`
   const store: TokenStore = {
     async get(key) {
-      const [value, ttlMs] = (await run(READ, keyPrefix + key, [])) as [string | null, number]
-      return value === null || ttlMs < 0 ? undefined : { value, ttlMs }
+      const [value, ttlMs] = (await run(READ, keyPrefix + key, [])) as [string, number]
+      return ttlMs < 0 ? undefined : { value, ttlMs } // -2: there is no entry; -1: it has no time to live
     },
     async set(key, value, ttlMs) {
       await run(WRITE, keyPrefix + key, [value, String(ttlMs)])

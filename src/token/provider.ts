@@ -380,7 +380,8 @@ class ClientCredentialsProvider implements TokenProvider {
     // The path returned 401 to the other token, so it checks tokens: even a 404 means that it accepts this one.
     record.accepted(token.value, this.#tokens.current?.token.value)
     // The entry in the store still has the doubt, which processes that start later would adopt.
-    if (wasInDoubt) this.#sharedToken?.shareLimits()
+    const shared = this.#sharedToken
+    if (wasInDoubt && shared !== undefined) this.#runs.start('limits', () => shared.shareLimits())
   }
 
   /** A call that was rejected with the current token was accepted with the newer one that waits, or with the one before. */

@@ -11,6 +11,7 @@ import { createServer as createTcpServer } from 'node:net'
 import { PassThrough, Readable } from 'node:stream'
 import { inspect } from 'node:util'
 import axios, {
+  type AxiosAdapter,
   type InternalAxiosRequestConfig as AxiosConfig,
   AxiosError,
   type AxiosInstance,
@@ -512,6 +513,9 @@ describe.each<[string, () => CreateAxiosDefaults]>([
     await using elsewhere = await scripted((_, response) => void response.writeHead(500).end())
     await inFlight((api) => api.get(elsewhere.url, { validateStatus: null }))
     await inFlight((api) => rejectionOf(api.get(elsewhere.url)))
+    const adapter: AxiosAdapter = (config) => axios.getAdapter('http')({ ...config })
+    await inFlight((api) => api.get(elsewhere.url, { adapter, validateStatus: null }))
+    await inFlight((api) => rejectionOf(api.get(elsewhere.url, { adapter })))
   })
 })
 

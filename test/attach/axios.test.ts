@@ -664,7 +664,8 @@ it('a Unix socket gets no token, even with the URL of an API', async () => {
     seen.push(headers.authorization)
     response.end()
   })
-  const socketPath = join(tmpdir(), `merchant-auth-${crypto.randomUUID()}.sock`)
+  const name = `merchant-auth-${crypto.randomUUID()}`
+  const socketPath = process.platform === 'win32' ? `//./pipe/${name}` : join(tmpdir(), `${name}.sock`)
   await new Promise<void>((resolve) => void server.listen(socketPath, resolve))
   await ground.api({ adapter: 'http', socketPath }).get('/x')
   server.closeAllConnections()

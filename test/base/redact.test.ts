@@ -28,6 +28,14 @@ describe('redact', () => {
     }
   })
 
+  it.each([
+    ['as a form encodes it', new URLSearchParams({ id: SECRET }).toString().replace('=', ':')],
+    ['as encodeURIComponent does', `id:${encodeURIComponent(SECRET)}`],
+  ])('replaces a secret in the base64 of HTTP Basic, %s', (_, credentials) => {
+    const shown = redact(`Basic ${Buffer.from(credentials).toString('base64')}`, [SECRET])
+    expect(shown).toMatch(/^Basic [\w+/-]{4,6}\[hidden\][\w+/-]?=*$/)
+  })
+
   it('replaces every secret, longer ones first, and no other text', () => {
     const secrets = ['secret-one', 'secret-one-and-more', '', 'secret-three']
     expect(redact('secret-one two secret-one-and-more secret-three', secrets)).toBe(

@@ -96,6 +96,16 @@ describe('a failed token request', () => {
   })
 
   it.each([
+    ['Laminas', { title: 'invalid_client', status: 400, detail: 'No such client.' }, CLIENT],
+    ['Okta', { errorCode: 'invalid_client', errorSummary: 'Invalid value.' }, CLIENT],
+    ['Apigee', { ErrorCode: 'invalid_request', Error: 'Required param : grant_type' }, FORMAT],
+    ['plain text', 'Missing parameter: grant_type', FORMAT],
+  ])('with an OAuth error in the shape of %s has the advice for that error', async (_, body, advice) => {
+    at.test.fail('token', { kind: 'status', status: 400, body })
+    expect((await check(at)).last?.advice).toContain(advice)
+  })
+
+  it.each([
     [401, 'access_denied'],
     [400, 'invalid_target'],
   ])('with status %i and the OAuth error %s is one of the token endpoint itself', async (status, error) => {
@@ -116,7 +126,7 @@ describe('a failed token request', () => {
     [503, 3_600, 'Try again in 3600 s.'], // longer than the package itself waits
     [503, 100_000, 'Try again in more than a day.'],
   ])('with status %i and Retry-After: %i says when to try again', async (status, retryAfter, advice) => {
-    at.test.fail('token', { kind: 'status', status, retryAfter })
+    at.test.fail('token', { kind: 'status', status, retryAfter, body: { error: 'access_denied' } })
     expect((await check(at)).last?.advice).toContain(advice)
   })
 })

@@ -245,7 +245,7 @@ describe('check', () => {
         {
           step: 'options',
           result: 'warning',
-          text: `${name} contains a $ in the file ${dotenv}: Next.js, Vite, Nuxt and Docker Compose, but not Node.js, replace $NAME and similar in it`,
+          text: `${name} contains a $ in the file ${dotenv}: Next.js, Vite, Nuxt, Docker Compose and dotenv-expand, but not Node.js, replace $NAME and similar in it`,
           advice: `If one of them reads this file, put the secret in a file of its own, which ${name}_FILE names.`,
         },
       ])
@@ -450,6 +450,7 @@ describe('check --call', () => {
     [403, 'a permission or a scope'],
     [404, 'whether it supports GET'],
     [429, 'Too many calls'],
+    [431, 'too long for the API'],
     [410, 'Check the URL'],
     [502, 'The API itself fails'],
   ])('explains the status %i', async (status, advice) => {
@@ -458,6 +459,18 @@ describe('check --call', () => {
     expect(last).toMatchObject({ result: 'failed', status, advice: expect.stringContaining(advice) })
     expect(last?.text).toMatch(new RegExp(` returned ${status} in \\d+ ms, Retry-After: 7$`))
     expect(at.test.counts).toMatchObject({ merchant: 1, token: 1 })
+  })
+
+  it.each([
+    [400, 'Request Header Or Cookie Too Large', 'Request Header Or Cookie Too Large'],
+    [422, { title: 'Unknown store', detail: 'Store 7 is closed.' }, 'Unknown store: Store 7 is closed.'],
+    [409, '', undefined],
+  ])('reports what the API says with the status %i', async (status, body, said) => {
+    at.test.fail('merchant', { kind: 'status', status, body })
+    const text = (await call())?.text ?? ''
+    expect(text.replace(/^.*returned /, '').replace(/ in \d+ ms/, '')).toBe(
+      said ? `${status}: ${said}` : `${status}`,
+    )
   })
 
   it('does not follow redirects', async () => {

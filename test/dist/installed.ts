@@ -1,10 +1,11 @@
 /** Global setup of the tests of the packed package: installs it in folders outside this repository. */
+import { existsSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestProject } from 'vitest/node'
 import packageJson from '../../package.json' with { type: 'json' }
-import { install, pack } from '../../scripts/check-package/packed.ts'
+import { install, pack, root } from '../../scripts/packed.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -28,6 +29,8 @@ export const PEERS: Readonly<Record<string, string>> = Object.fromEntries(
 )
 
 export default async function setup({ provide }: TestProject): Promise<() => Promise<void>> {
+  if (!existsSync(join(root, 'dist/index.js')))
+    throw new Error('These tests are about dist, which is missing: run npm run build')
   const folder = await mkdtemp(join(tmpdir(), 'merchant-auth-installed-'))
   const { tarball } = await pack(folder)
   const [alone, withPeers] = [join(folder, 'alone'), join(folder, 'with-peers')]

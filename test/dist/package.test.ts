@@ -3,11 +3,12 @@
  * every entry works, by import and by require().
  */
 import { existsSync } from 'node:fs'
-import { cp, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { cp, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import packageJson from '../../package.json' with { type: 'json' }
-import { entriesOf, output } from '../../scripts/check-package/packed.ts'
+import { entriesOf, filesOf, output, root } from '../../scripts/packed.ts'
+import { brokenLinks } from '../support/links.ts'
 import { PEERS } from './installed.ts'
 
 const extensions = { esm: 'mjs', commonjs: 'cjs' } as const
@@ -87,6 +88,45 @@ describe('the installed package without its peers', () => {
   it('shares a token through a store where Web Crypto is missing', async () => {
     await expect(outputOf('alone', 'esm', WITHOUT_WEB_CRYPTO)).resolves.toBe('1 token request, 0 failures\n')
   })
+})
+
+describe('the packed files', () => {
+  const packed = () => filesOf(join(folders.alone, '../node_modules/merchant-auth'))
+
+  it('are the build, the manual, and what every package has', () => {
+    const known = /^dist\/.+\.(?:c?js|d\.c?ts|js\.map)$|^docs\/[^/]+\.(?:md|svg)$/
+    expect(packed().filter((path) => !known.test(path))).toEqual([
+      'CHANGELOG.md',
+      'LICENSE',
+      'README.md',
+      'SECURITY.md',
+      'dist/THIRD-PARTY-LICENSES.md',
+      'dist/sbom.cdx.json',
+      'llms.txt',
+      'package.json',
+    ])
+  })
+
+  it('link only to packed files and their headings', () => {
+    const files = packed()
+    const pages = files.filter((path) => /\.(?:md|txt)$/.test(path) && !path.startsWith('dist/'))
+    const folder = join(folders.alone, '../node_modules/merchant-auth')
+    expect(pages.flatMap((page) => brokenLinks(folder, page, (path) => files.includes(path)))).toEqual([])
+  })
+
+  it('install no other package', async () => {
+    const installed = await readdir(join(folders.alone, '../node_modules'))
+    expect(installed.filter((name) => !name.startsWith('.'))).toEqual(['merchant-auth'])
+  })
+})
+
+it('inlinedDependencies in package.json are the packages whose code is in dist', async () => {
+  const { components } = JSON.parse(await readFile(join(root, 'dist/sbom.cdx.json'), 'utf8')) as {
+    components: readonly { name: string; version: string }[]
+  }
+  expect(Object.fromEntries(components.map(({ name, version }) => [name, version]))).toEqual(
+    packageJson.inlinedDependencies,
+  )
 })
 
 it('the installed package loads no peer with the main entry', async () => {

@@ -11,7 +11,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import packageJson from '../../package.json' with { type: 'json' }
-import { root } from '../../scripts/check-package/packed.ts'
+import { root } from '../../scripts/packed.ts'
 import { PATIENCE_MS } from '../support/patience.ts'
 
 /** The reader's shell: this Node.js is first in the path, and the variables of the npm that runs the tests are unset. */

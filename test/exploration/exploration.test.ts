@@ -83,8 +83,7 @@ const ONCE_BROKEN: readonly {
     choices: [
       'caller needs a token',
       'token request gets 429',
-      '9999 ms pass',
-      '1 ms pass',
+      '10000 ms pass',
       'caller needs a token',
       'token request gets 429',
       '10000 ms pass',
@@ -97,8 +96,7 @@ const ONCE_BROKEN: readonly {
     choices: [
       'caller needs a token',
       'token request gets 429 for 7 s',
-      '6999 ms pass',
-      '1 ms pass',
+      '7000 ms pass',
       'caller needs a token',
       'token request gets a token',
     ],
@@ -136,7 +134,7 @@ const ONCE_BROKEN: readonly {
 describe('a schedule that broke a rule once', () => {
   it.for(ONCE_BROKEN)('$what', async ({ world, choices }) => {
     const plan = WORLDS[world] as Plan
-    await replay(schedulesOf(plan, plan.events.deep), choices)
+    await replay(schedulesOf(plan, choices.length), choices)
   })
 })
 

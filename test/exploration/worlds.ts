@@ -1,13 +1,13 @@
 /** The worlds that are explored, with the bounds of `npm test` and of `npm run test:deep`. */
-import type { Answer } from '../races/endpoint.ts'
+import type { TokenAnswer } from '../races/endpoint.ts'
 import type { Plan } from './world.ts'
 
-const BROKEN: Answer = { kind: 'status', status: 503 }
-const BROKEN_FOR_1_MIN: Answer = { kind: 'status', status: 503, retryAfter: 60 }
-const DENIED: Answer = { kind: 'status', status: 400 }
-const REFUSED: Answer = { kind: 'status', status: 429 }
-const REFUSED_FOR_7_S: Answer = { kind: 'status', status: 429, retryAfter: 7 }
-const UNREACHABLE: Answer = { kind: 'no connection' }
+const BROKEN: TokenAnswer = { kind: 'status', status: 503 }
+const BROKEN_FOR_1_MIN: TokenAnswer = { kind: 'status', status: 503, retryAfter: 60 }
+const DENIED: TokenAnswer = { kind: 'status', status: 400 }
+const REFUSED: TokenAnswer = { kind: 'status', status: 429 }
+const REFUSED_FOR_7_S: TokenAnswer = { kind: 'status', status: 429, retryAfter: 7 }
+const UNREACHABLE: TokenAnswer = { kind: 'no connection' }
 
 export const WORLDS: Readonly<Record<string, Plan>> = {
   'callers without a token, and retries': {
@@ -15,7 +15,8 @@ export const WORLDS: Readonly<Record<string, Plan>> = {
     callers: [{ do: 'get a token', count: 2 }],
     answers: [BROKEN, DENIED, REFUSED_FOR_7_S],
     most: { failures: 2, aborts: 1 },
-    events: { quick: 6, deep: 12 },
+    passMs: 7_000,
+    events: { quick: 5, deep: 10 },
   },
   'callers without a token, and pauses': {
     start: 'an expired token',
@@ -24,26 +25,31 @@ export const WORLDS: Readonly<Record<string, Plan>> = {
     answers: [BROKEN, DENIED, REFUSED, REFUSED_FOR_7_S],
     most: { failures: 3 },
     retries: 0,
-    events: { quick: 7, deep: 12 },
+    passMs: 7_000,
+    events: { quick: 6, deep: 10 },
   },
   'a token in its window': {
     start: 'a token in its window',
     callers: [{ do: 'get a token', count: 3 }],
     answers: [BROKEN, BROKEN_FOR_1_MIN, REFUSED],
     most: { failures: 2 },
-    events: { quick: 7, deep: 12 },
+    passMs: 10_000,
+    events: { quick: 6, deep: 11 },
   },
   'rejected calls': {
     start: 'a fresh token',
     callers: [{ do: 'call an API', count: 2 }],
     answers: [BROKEN],
     most: { failures: 2, revocations: 1 },
-    events: { quick: 5, deep: 9 },
+    passMs: 1_000,
+    events: { quick: 4, deep: 8 },
   },
   'rejected calls, and aborts': {
     start: 'a fresh token',
     callers: [{ do: 'call an API', count: 2 }],
     most: { revocations: 1, aborts: 2 },
+    staysFresh: true,
+    allSucceed: true,
     events: { quick: 5, deep: 8 },
   },
   'a call rejected in the window': {
@@ -54,7 +60,8 @@ export const WORLDS: Readonly<Record<string, Plan>> = {
     ],
     answers: [UNREACHABLE, REFUSED],
     most: { failures: 2, revocations: 1 },
-    events: { quick: 5, deep: 9 },
+    passMs: 10_000,
+    events: { quick: 4, deep: 8 },
   },
   'an API that rejects every token': {
     start: 'a fresh token',
@@ -63,7 +70,8 @@ export const WORLDS: Readonly<Record<string, Plan>> = {
       { do: 'call an API', count: 2 },
       { do: 'call an API', api: 1, count: 1 },
     ],
-    events: { quick: 6, deep: 8 },
+    passMs: 60_000,
+    events: { quick: 5, deep: 8 },
   },
   // In doubt, every second call is rejected a minute after the first: it renews. 8 renewals in 31 min empty the bucket.
   'an API that has rejected 8 tokens': {
@@ -74,7 +82,8 @@ export const WORLDS: Readonly<Record<string, Plan>> = {
       { do: 'call an API', count: 2 },
       { do: 'call an API', api: 1, count: 1 },
     ],
-    events: { quick: 5, deep: 7 },
+    passMs: 2_400_000,
+    events: { quick: 4, deep: 7 },
   },
   'calls with a 401 of their own, and a revocation': {
     start: 'a fresh token',
@@ -83,6 +92,7 @@ export const WORLDS: Readonly<Record<string, Plan>> = {
       { do: 'call an API', count: 2 },
     ],
     most: { revocations: 1 },
+    passMs: 60_000,
     events: { quick: 4, deep: 7 },
   },
   'APIs that learn late of a new token': {
@@ -93,14 +103,9 @@ export const WORLDS: Readonly<Record<string, Plan>> = {
       { do: 'call an API', isBad: true, count: 1 },
     ],
     most: { learnings: 1 },
-    events: { quick: 5, deep: 8 },
-  },
-  'a quota that is nearly spent': {
-    start: 'a fresh token',
-    quota: { limit: 10, remaining: 2, resetsInSeconds: 30 },
-    callers: [{ do: 'call an API', count: 2 }],
-    most: { revocations: 1 },
-    events: { quick: 5, deep: 9 },
+    passMs: 3_750,
+    allSucceed: true,
+    events: { quick: 4, deep: 7 },
   },
   'a provider that is closed': {
     start: 'a token in its window',
@@ -138,7 +143,8 @@ export const WORLDS: Readonly<Record<string, Plan>> = {
     answers: [BROKEN, REFUSED],
     most: { failures: 2 },
     store: 'with leases',
-    events: { quick: 7, deep: 11 },
+    passMs: 1_000,
+    events: { quick: 6, deep: 10 },
   },
   'two processes, and a rejected token': {
     start: 'a fresh token',
@@ -148,6 +154,8 @@ export const WORLDS: Readonly<Record<string, Plan>> = {
     ],
     most: { revocations: 1, outages: 1 },
     store: 'with leases',
+    staysFresh: true,
+    allSucceed: true,
     events: { quick: 4, deep: 7 },
   },
   'two processes, and a token in its window': {

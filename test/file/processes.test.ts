@@ -1,5 +1,5 @@
 /** The file store with real processes, which are killed, and with file systems that are full or read-only. */
-import { type ChildProcess, execFile, fork, spawnSync } from 'node:child_process'
+import { execFile, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { chmodSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -8,9 +8,10 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { createFileTokenStore } from 'merchant-auth/file'
 import { type Sandbox, startSandbox } from 'merchant-auth/testing'
-import { afterEach, describe, expect, inject, it, onTestFinished } from 'vitest'
+import { afterEach, describe, expect, inject, it } from 'vitest'
+import { expectShared, startWorker } from '../store/processes.ts'
+import type { Message } from '../store/worker.ts'
 import { type Rig, rig } from '../token/harness.ts'
-import type { Message, Work } from './worker.ts'
 
 const AT_ONCE = 4
 const KILLS = inject('deep') ? 200 : 12
@@ -36,24 +37,24 @@ function filesIn(directory: string): string[] {
   return files.map(({ name }) => name)
 }
 
-function start(work: Work, onMessage: (message: Message) => void): ChildProcess {
-  const child = fork(new URL('worker.ts', import.meta.url), [JSON.stringify(work)])
-  child.on('message', (message) => onMessage(message as Message))
-  onTestFinished(() => void child.kill('SIGKILL'))
-  return child
-}
+it('real processes share one token request through a directory', async () => {
+  await expectShared({ directory: newFolder() })
+})
 
 it('processes that are killed at any moment leave no damaged entry, no lease for longer than its time, and no files', async () => {
   await using sandbox = await startSandbox({ lifetimeSeconds: 1, tokenLatencyMs: 20 })
   const directory = newFolder()
   const { environment, clientId, clientSecret } = sandbox.test
-  const work = { directory, options: { environment, clientId, clientSecret, timeoutMs: TIMEOUT_MS } }
+  const work = {
+    store: { directory },
+    options: { environment, clientId, clientSecret, timeoutMs: TIMEOUT_MS },
+  }
   const messages: Message[] = []
   let kills = 0
   const killAgainAndAgain = async (): Promise<void> => {
     while (kills < KILLS) {
       kills += 1
-      const child = start(work, (message) => messages.push(message))
+      const child = startWorker(work, (message) => messages.push(message))
       await once(child, 'message')
       await sleep(Math.random() * 800)
       child.kill('SIGKILL')
@@ -79,7 +80,7 @@ it('processes that are killed at any moment leave no damaged entry, no lease for
 
 describe('a script that exits as soon as it has its token, or an error,', () => {
   const SCRIPT = `
-    import { createTokenProvider, optionsFromEnv } from 'merchant-auth'
+    import { createTokenProvider, optionsFromEnv } from '${new URL('../../src/index.ts', import.meta.url)}'
     await createTokenProvider({ ...optionsFromEnv(), retries: 0 }).getToken().catch(() => {})
     process.exit()`
 

@@ -1,6 +1,6 @@
 import { tests } from './tests.ts'
 
 export default tests(
-  'test/store/!(file-modes).test.ts', // replaces a module that the others share
+  'test/store/*.test.ts',
   'test/token/{encrypted-store,encryption,shared-*,store-failures}.test.ts',
 )

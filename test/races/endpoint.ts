@@ -1,137 +1,117 @@
-/** A token endpoint under the control of a schedule: it gives the answers of a list in order, then tokens. */
-import type { ScheduledClock } from '../support/clock.ts'
-import { currentRequest } from './incoming.ts'
-import type { AnsweredQuota } from './limits.ts'
+/** A token endpoint whose requests wait until somebody answers them: a random schedule, or an explorer. */
+
+import { type Sent, sentNow } from './grant.ts'
+import { currentRequest, type IncomingClock } from './incoming.ts'
 import type { Referee } from './referee.ts'
 
-/** How it answers one request. */
-export type Answer =
-  | { readonly kind: 'token'; readonly lifetimeSeconds: number; readonly quota?: AnsweredQuota }
-  | {
-      readonly kind: 'status'
-      readonly status: number
-      /** In seconds. */
-      readonly retryAfter?: number
-      readonly quota?: AnsweredQuota
-    }
-  /** `deaf`: a token arrives after the request was aborted. */
-  | { readonly kind: 'no connection' | 'bad body' | 'hang' | 'hang at body' | 'deaf' }
+/** How the endpoint answers one request. */
+export type TokenAnswer =
+  | { readonly kind: 'token'; readonly lifetimeSeconds: number }
+  /** `retryAfter`: in seconds. */
+  | { readonly kind: 'status'; readonly status: number; readonly retryAfter?: number }
+  | { readonly kind: 'no connection' | 'bad body' | 'hang' | 'hang at body' }
 
-/** Resolves when the schedule says so. */
-export type Later = (label: string) => Promise<void>
-
-/** When a request was sent, and how far the wall clock has been set ahead since. */
-export interface Sent {
-  readonly at: number
-  readonly wallAt: number
-  aheadMs: number
+/** A request that waits for its answer. */
+export interface PendingRequest {
+  answer(answer: TokenAnswer): void
 }
 
-const HEALTHY: Answer = { kind: 'token', lifetimeSeconds: 1_000 }
+interface EndpointOptions {
+  readonly clock: IncomingClock
+  readonly referee: Referee
+  /** Returns a function that ends the request. */
+  readonly requestBegins: () => () => void
+  /** Whether requests ignore that they are aborted, so that a token may arrive afterwards. */
+  readonly isDeaf: boolean
+  readonly onRequest?: (request: PendingRequest) => void
+}
 
-export class ModelEndpoint {
-  readonly #answers: Answer[]
-  readonly #clock: ScheduledClock
-  readonly #later: Later
-  readonly #referee: Referee
-  readonly #sent = new Set<Sent>()
+export class TokenEndpoint {
+  /** Those that are under way. */
+  readonly pending = new Set<PendingRequest>()
+  readonly #options: EndpointOptions
 
-  constructor(
-    answers: readonly Answer[],
-    { clock, later, referee }: { clock: ScheduledClock; later: Later; referee: Referee },
-  ) {
-    this.#answers = [...answers]
-    this.#clock = clock
-    this.#later = later
-    this.#referee = referee
-  }
-
-  /** From now on every request gets a token. */
-  heal(): void {
-    this.#answers.length = 0
-  }
-
-  wallClockStepped(ms: number): void {
-    for (const sent of this.#sent) sent.aheadMs += Math.max(0, ms)
+  constructor(options: EndpointOptions) {
+    this.#options = options
   }
 
   readonly fetch: typeof fetch = (_, init = {}) => {
+    const { clock, isDeaf, onRequest } = this.#options
     const signal = init.signal as AbortSignal
     const request = currentRequest()
     if (request?.ended) return new Promise(() => {}) // never sent
-    const answer = this.#answers.shift() ?? HEALTHY
-    const sent = { at: this.#clock.monotonicMs(), wallAt: this.#clock.epochMs(), aheadMs: 0 }
-    this.#sent.add(sent)
-    const requestEnds = this.#referee.requestBegins()
+    const sent = sentNow(clock)
+    const requestEnds = this.#options.requestBegins()
     return new Promise((resolve, reject) => {
-      let ended = false
-      const end = (how: Answer | undefined): void => {
-        if (!ended) requestEnds(how)
-        ended = true
-        this.#sent.delete(sent)
+      const end = ({ mayBeAnswered = false } = {}): void => {
+        requestEnds()
+        endStarted?.()
+        if (!mayBeAnswered) this.pending.delete(pending)
       }
-      request?.starts(() => end(undefined))
+      const pending: PendingRequest = {
+        answer: (answer) => {
+          if (answer.kind === 'hang' || !this.pending.has(pending)) return
+          if (answer.kind === 'hang at body' && !signal.aborted) {
+            resolve(responseWith({ body: halfABody(signal) }))
+            return
+          }
+          end()
+          if (answer.kind === 'no connection') reject(new TypeError('fetch failed'))
+          else resolve(signal.aborted ? tokenResponse('too-late', 1_000) : this.#responseTo(answer, sent))
+        },
+      }
+      this.pending.add(pending)
+      const endStarted = request?.starts(end)
       signal.addEventListener('abort', () => {
         if (request?.ended) return
-        end(undefined)
-        if (answer.kind !== 'deaf') reject(signal.reason)
+        end({ mayBeAnswered: isDeaf })
+        if (!isDeaf) reject(signal.reason)
       })
-      if (answer.kind === 'hang') return
-      this.#later(`the token endpoint answers: ${JSON.stringify(answer)}`).then(() => {
-        if (request?.ended || signal.aborted !== (answer.kind === 'deaf')) return
-        const response = this.#responseTo(answer, sent, signal)
-        if (response === undefined) reject(new TypeError('fetch failed'))
-        else resolve(response)
-        if (answer.kind !== 'hang at body') end(answer)
-      })
+      onRequest?.(pending)
     })
   }
 
-  #responseTo(answer: Answer, sent: Sent, signal: AbortSignal): Response | undefined {
-    switch (answer.kind) {
-      case 'no connection':
-      case 'hang':
-        return undefined
-      case 'bad body':
-        return new Response('<html>')
-      case 'hang at body':
-        return new Response(halfABody(signal))
-      case 'status': {
-        return new Response('{}', { status: answer.status, headers: headersOf(answer) })
-      }
-      case 'deaf':
-        return tokenResponse('too-late', 1_000)
-      case 'token': {
-        const { lifetimeSeconds } = answer
-        const value = this.#referee.issues(sent, lifetimeSeconds * 1_000)
-        return tokenResponse(value, lifetimeSeconds, headersOf(answer))
-      }
+  #responseTo(answer: TokenAnswer, sent: Sent): Response {
+    if (answer.kind === 'token') {
+      const { lifetimeSeconds } = answer
+      return tokenResponse(this.#options.referee.issues(sent, lifetimeSeconds * 1_000), lifetimeSeconds)
     }
+    if (answer.kind !== 'status') return responseWith({ body: [bytesOf('<html>')] })
+    const { status, retryAfter } = answer
+    const headers = retryAfter === undefined ? {} : { 'retry-after': `${retryAfter}` }
+    return responseWith({ status, headers, body: [bytesOf('{}')] })
   }
 }
 
-function tokenResponse(value: string, seconds: number, headers: Record<string, string> = {}): Response {
-  return Response.json({ access_token: value, expires_in: seconds, token_type: 'Bearer' }, { headers })
+function tokenResponse(value: string, seconds: number): Response {
+  const body = JSON.stringify({ access_token: value, expires_in: seconds, token_type: 'Bearer' })
+  return responseWith({ body: [bytesOf(body)] })
 }
 
-/** The headers of an answer that say when to ask again, and what is left of the quota. */
-export function headersOf({
-  quota,
-  ...answer
-}: Answer & { readonly kind: 'token' | 'status' }): Record<string, string> {
-  const retryAfter = 'retryAfter' in answer ? answer.retryAfter : undefined
-  const inText = quota && `b=per_hour;q=${quota.limit};r=${quota.remaining};t=${quota.resetsInSeconds}`
+interface ResponseParts {
+  readonly status?: number
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body: Iterable<Uint8Array> | AsyncIterable<Uint8Array>
+}
+
+/** As much of a Response as a token request reads: a real one, with its streams, takes longer than the rest of a schedule. */
+function responseWith({ status = 200, headers = {}, body }: ResponseParts): Response {
   return {
-    ...(retryAfter !== undefined && { 'retry-after': `${retryAfter}` }),
-    ...(inText !== undefined && { 'auth0-client-quota-limit': inText }),
-  }
+    status,
+    ok: status === 200,
+    type: 'default',
+    redirected: false,
+    url: '',
+    headers: { has: (name: string) => name in headers, get: (name: string) => headers[name] ?? null },
+    body,
+  } as unknown as Response
 }
 
-function halfABody(signal: AbortSignal): ReadableStream {
-  return new ReadableStream({
-    start(controller) {
-      controller.enqueue(new TextEncoder().encode('{"access'))
-      signal.addEventListener('abort', () => controller.error(signal.reason))
-    },
+const bytesOf = (text: string): Uint8Array => new TextEncoder().encode(text)
+
+async function* halfABody(signal: AbortSignal): AsyncGenerator<Uint8Array> {
+  yield bytesOf('{"access')
+  await new Promise((_, reject) => {
+    signal.addEventListener('abort', () => reject(signal.reason))
   })
 }

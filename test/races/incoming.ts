@@ -47,6 +47,14 @@ export function currentRequest(): IncomingRequest | undefined {
 
 /** A clock whose sleeps belong to the request that started them. */
 export class IncomingClock extends ScheduledClock {
+  /** By how much (ms) the wall clock was set ahead so far, without the steps back. */
+  aheadMs = 0
+
+  override stepWallClock(ms: number): void {
+    super.stepWallClock(ms)
+    this.aheadMs += Math.max(0, ms)
+  }
+
   override sleep(ms: number, signal?: AbortSignal): Promise<void> {
     const request = currentRequest()
     if (request === undefined) return super.sleep(ms, signal)

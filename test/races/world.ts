@@ -1,64 +1,72 @@
-/** One race: a provider, its callers, a token endpoint and two APIs, all controlled by a schedule. */
+/** One race: processes with their callers, a token endpoint and two APIs, all controlled by a schedule. */
 import type fc from 'fast-check'
-import { createAuthFetch, createTokenProvider, type TokenProvider } from '../../src/index.ts'
+import { MemoryStore } from '../store/memory-store.ts'
 import { settled } from '../support/clock.ts'
 import type { Action, Race } from './actions.ts'
-import { APIS, type Call, Calls } from './calls.ts'
-import { type Later, ModelEndpoint } from './endpoint.ts'
+import { APIS, Apis, ELSEWHERE } from './apis.ts'
+import type { PendingRequest, TokenAnswer } from './endpoint.ts'
 import { IncomingClock } from './incoming.ts'
-import { Referee } from './referee.ts'
+import { type Call, Process } from './process.ts'
+import { createLedger, type Ledger } from './referee.ts'
 
 /** After this many turns of the event loop, everything that is ready has run. */
 const TURNS = 3
 /** No race needs more. */
-const MOST_STEPS = 5_000
+const MOST_STEPS = 10_000
 
 export class World {
-  readonly clock: IncomingClock
-  readonly #referee: Referee
+  readonly #clock: IncomingClock
+  readonly #ledger: Ledger
   readonly #schedule: fc.Scheduler
   readonly #race: Race
-  readonly #provider: TokenProvider
-  readonly #endpoint: ModelEndpoint
-  readonly #calls: Calls
+  readonly #answers: TokenAnswer[]
+  /** Whether timers fire when they are due. */
+  readonly #isInTime: boolean
+  readonly #apis: Apis
+  readonly #processes: readonly Process[]
 
   constructor(schedule: fc.Scheduler, race: Race) {
-    const { onWorkers, ...options } = race.options
+    const { isOnWorkers, isDeaf, processes, ...options } = race.options
     this.#schedule = schedule
     this.#race = race
-    const later: Later = (label) => schedule.schedule(Promise.resolve(), label)
-    // On Workers a timer that fires late could not be told from one that was lost: there they fire in time, each in a tick
-    // of its own, as they belong to different requests.
-    this.clock = new IncomingClock((wake) =>
-      onWorkers ? void setImmediate(wake) : void later('a timer fires').then(wake),
+    this.#answers = [...race.answers]
+    const isShared = processes > 1
+    // A timer that fires late could not be told from one that was lost, and a process that stands still loses its lease.
+    this.#isInTime = isOnWorkers || isShared
+    // Each in a tick of its own, as they belong to different requests.
+    this.#clock = new IncomingClock((wake) =>
+      this.#isInTime ? void setImmediate(wake) : void this.#later('a timer fires').then(wake),
     )
-    this.#referee = new Referee(this.clock, race.options)
-    this.#endpoint = new ModelEndpoint(race.answers, { clock: this.clock, later, referee: this.#referee })
-    const provider = createTokenProvider({
-      environment: {
-        authUrl: 'https://auth.test.example',
-        audience: 'https://api.test.example',
-        apiUrls: APIS,
-      },
-      clientId: 'client-1',
-      clientSecret: 'swordfish',
-      fetch: this.#endpoint.fetch,
-      onEvent: this.#referee.hears,
-      clock: this.clock,
-      ...options,
-    })
-    this.#provider = provider
-    this.#calls = new Calls({
-      referee: this.#referee,
-      clock: this.clock,
-      provider,
-      isDroppable: onWorkers,
-      answered: () => later('an API answers'),
-      attach: (api) => createAuthFetch(provider, { fetch: api }),
-    })
+    this.#ledger = createLedger(this.#clock, { hasStore: isShared, hasLeases: isShared })
+    this.#apis = new Apis(this.#ledger.grants)
+    const store = isShared ? new MemoryStore(this.#clock) : undefined
+    this.#processes = Array.from(
+      { length: processes },
+      () =>
+        new Process({
+          clock: this.#clock,
+          ledger: this.#ledger,
+          apis: this.#apis,
+          provider: { ...options, store },
+          isDeaf,
+          isDroppable: isOnWorkers,
+          onTokenRequest: (request) => this.#answerLater(request),
+          answered: () => this.#later('an API answers'),
+        }),
+    )
   }
 
-  /** Runs the race, ends every outage, and checks that every call then settles and the provider recovers. */
+  #later(label: string): Promise<void> {
+    return this.#schedule.schedule(Promise.resolve(), label)
+  }
+
+  #answerLater(request: PendingRequest): void {
+    const { lifetimeSeconds } = this.#race
+    const answer = this.#answers.shift() ?? { kind: 'token', lifetimeSeconds }
+    this.#later(`the token endpoint answers: ${JSON.stringify(answer)}`).then(() => request.answer(answer))
+  }
+
+  /** Runs the race, ends every outage, and checks that every call then settles and every provider recovers. */
   async run(): Promise<void> {
     this.#schedule.scheduleSequence(
       this.#race.actions.map((action) => ({
@@ -67,20 +75,17 @@ export class World {
       })),
     )
     await this.#runScheduled()
-    this.#endpoint.heal()
-    this.#calls.heal()
+    this.#answers.length = 0
+    this.#apis.heal()
     await this.#runToTheEnd()
-    if (!this.#referee.closed) {
-      await this.#advance(3_601_000) // longer than any cooldown
-      this.#calls.getToken('the caller after the outage', { abortable: false })
-      await this.#runToTheEnd()
-      if (this.#provider.currentToken() === undefined) this.#referee.problem('recovery', 'no recovery')
-      await this.#act({ does: 'close' })
-    }
-    await this.#runScheduled()
-    if (!this.#race.options.onWorkers && this.clock.untilNextWakeMs() !== undefined)
-      this.#referee.problem('rest', 'a timer runs')
-    await this.#runToTheEnd()
+    for (const process of this.#processes)
+      await process.recover(async (ms) => {
+        await this.#advance(ms)
+        await this.#runToTheEnd()
+      })
+    if (!this.#race.options.isOnWorkers && this.#clock.sleeping > 0)
+      this.#processes[0]?.referee.problem('rest', 'a timer runs')
+    this.#check({ isOver: true })
   }
 
   /** Runs until nothing is scheduled. */
@@ -90,7 +95,7 @@ export class World {
       if (step === MOST_STEPS) throw new Error(`Steps are still scheduled after ${MOST_STEPS} steps`)
       await this.#schedule.waitOne()
       await settled(TURNS)
-      this.#check({ over: false })
+      this.#check({ isOver: false })
     }
   }
 
@@ -98,91 +103,93 @@ export class World {
   async #runToTheEnd(): Promise<void> {
     for (let step = 0; step < MOST_STEPS; step += 1) {
       await this.#runScheduled()
-      const ms = this.clock.untilNextWakeMs()
-      if (ms === undefined) return this.#check({ over: true })
-      this.clock.advance(ms)
+      const ms = this.#clock.untilNextWakeMs()
+      if (ms === undefined) return this.#check({ isOver: true })
+      this.#clock.advance(ms)
     }
     throw new Error(`Timers still run after ${MOST_STEPS} of them fired`)
   }
 
-  /** Checks every rule, and throws if one is violated. `over`: nothing is scheduled, and no timer runs. */
-  #check({ over }: { over: boolean }): void {
-    this.#calls.check({ over })
-    const { problems } = this.#referee
+  /** Throws if a promise is broken. `isOver`: nothing is scheduled, and no timer runs. */
+  #check({ isOver }: { isOver: boolean }): void {
+    for (const process of this.#processes) process.check({ isOver })
+    const { problems } = this.#ledger
     if (problems.length > 0) throw new Error(problems.join('\n'))
   }
 
-  /** Lets time pass. On Workers every timer fires when it is due; elsewhere, when the schedule says so. */
+  /** Lets time pass. Timers fire when they are due, or late, when the schedule says so. */
   async #advance(ms: number): Promise<void> {
-    const until = this.clock.monotonicMs() + ms
-    while (this.#race.options.onWorkers) {
-      const nextMs = this.clock.untilNextWakeMs() ?? Number.POSITIVE_INFINITY
-      const at = Math.min(this.clock.monotonicMs() + nextMs, until)
-      this.#calls.checkPatience(at)
+    const until = this.#clock.monotonicMs() + ms
+    while (this.#isInTime) {
+      const nextMs = this.#clock.untilNextWakeMs() ?? Number.POSITIVE_INFINITY
+      const at = Math.min(this.#clock.monotonicMs() + nextMs, until)
+      // How long a store may take besides is not stated as one figure.
+      if (!this.#ledger.hasStore) for (const process of this.#processes) process.checkPatience(at)
       if (at === until) break
-      this.clock.advance(nextMs)
+      this.#clock.advance(nextMs)
       await settled(TURNS)
     }
-    this.clock.advance(until - this.clock.monotonicMs())
+    this.#clock.advance(until - this.#clock.monotonicMs())
   }
 
   async #act(action: Action): Promise<void> {
+    const process = this.#processes['process' in action ? action.process % this.#processes.length : 0]
+    if (process === undefined) throw new Error('There is no process')
     switch (action.does) {
       case 'getToken':
-        this.#calls.getToken('getToken', action)
+        process.getToken(action)
         break
-      case 'call':
-        this.#calls.call(APIS[action.api] ?? '', action)
+      case 'call': {
+        const { isOnWorkers } = this.#race.options // where other clients than fetch are not supported
+        const client = isOnWorkers ? 'fetch' : action.client
+        process.call([...APIS, ELSEWHERE][action.target] as string, { ...action, client })
         break
+      }
       case 'currentToken':
-        this.#calls.currentToken()
+        process.currentToken()
         break
       case 'renewToken': {
-        const value = this.#referee.issued.at(-1 - action.nth)
-        const api = action.api === undefined ? undefined : APIS[action.api]
-        if (value !== undefined) this.#calls.renewToken(value, api)
+        const value = [...this.#ledger.grants.keys()].at(-1 - action.nth)
+        if (value !== undefined) process.renewToken(value, APIS[action.api ?? APIS.length])
         break
       }
       case 'abort':
-        nthOf(
-          this.#calls.waiting.filter(({ controller }) => controller),
+        this.#nth(
           action.nth,
-        )?.controller?.abort()
+          ({ controller, isSettled }) => controller !== undefined && !isSettled,
+        )?.call.controller?.abort()
         break
       case 'drop': {
-        const { all } = this.#calls
-        const dropped = nthOf(
-          all.filter(({ request }) => !request.ended),
-          action.nth,
-        )
-        if (this.#race.options.onWorkers && dropped !== undefined) this.#calls.drop(dropped)
+        const dropped = this.#race.options.isOnWorkers ? this.#nth(action.nth, () => true) : undefined
+        dropped?.process.drop(dropped.call)
         break
       }
       case 'advance':
         await this.#advance(action.ms)
         break
-      case 'freeze':
       case 'stepWallClock':
-        this.clock.stepWallClock(action.ms)
-        this.#endpoint.wallClockStepped(action.ms)
-        this.#referee.wallClockStepped(action.ms)
+        // With a store, the clock of the store says how long a token lives.
+        if (!this.#ledger.hasStore) this.#clock.stepWallClock(action.ms)
         break
       case 'revoke':
-        this.#calls.revoke()
+        this.#apis.revoke()
         break
       case 'lag':
-        this.#calls.lag(action.lags)
+        this.#apis.lag(action.lags)
         break
       case 'rejectAll':
-        this.#calls.rejectAll(APIS[action.api] ?? '', action.rejects)
+        this.#apis.rejectAll(APIS[action.api] as string, action.rejects)
         break
       case 'close':
-        this.#calls.close()
+        process.close()
     }
   }
-}
 
-/** Counts from the newest one, and begins again after the oldest one. */
-function nthOf(calls: readonly Call[], nth: number): Call | undefined {
-  return calls.at(-1 - (nth % (calls.length || 1)))
+  /** One of the calls whose request goes on: counts from the newest one, and begins again after the oldest one. */
+  #nth(nth: number, isMeant: (call: Call) => boolean): { process: Process; call: Call } | undefined {
+    const calls = this.#processes
+      .flatMap((process) => process.all.map((call) => ({ process, call })))
+      .filter(({ call }) => !call.request.ended && isMeant(call))
+    return calls.at(-1 - (nth % (calls.length || 1)))
+  }
 }

@@ -12,7 +12,7 @@ import { dirname, join } from 'node:path'
 import { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
-import { install, isInstalled, output, pack, root } from '../../scripts/check-package/packed.ts'
+import { install, isInstalled, output, pack, root } from '../../scripts/packed.ts'
 import manifest from './package.json' with { type: 'json' }
 
 const LIMIT_MS = 300_000

@@ -2,9 +2,7 @@
 import { mkdtempSync, rmSync, type Stats } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createFileTokenStore } from 'merchant-auth/file'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { kindsOf } from '../support/problems.ts'
 
 const fileSystem = vi.hoisted(() => ({
   /** Added to every mode. */
@@ -24,6 +22,9 @@ vi.mock('node:fs', async (original) => {
     chmodSync: (path: string) => fileSystem.chmod(path),
   }
 })
+vi.resetModules() // in mutation tests another file may have loaded them
+const { createFileTokenStore } = await import('merchant-auth/file')
+const { kindsOf } = await import('../support/problems.ts')
 
 let folder: string
 beforeEach(() => {

@@ -344,39 +344,6 @@ describe('an entry', () => {
     if (what.includes('link to a file')) expect(readFileSync(String(target), 'utf8')).toBe(OF_THE_USER)
   })
 
-  describe('that another process holds, as on Windows,', () => {
-    const { platform } = process
-    const setPlatform = (value: string) => Object.defineProperty(process, 'platform', { value })
-    afterEach(() => setPlatform(platform))
-
-    /** A folder that is not empty cannot be replaced either. */
-    async function withHeldEntry() {
-      const made = await withEntry()
-      rmSync(made.path)
-      mkdirSync(made.path)
-      writeFileSync(join(made.path, 'file'), OF_THE_USER)
-      setPlatform('win32')
-      return made
-    }
-
-    it('is replaced as soon as that ends', async () => {
-      const { store, path } = await withHeldEntry()
-      const writing = store.set('key', 'newer', LONG_MS)
-      await new Promise((resolve) => setTimeout(resolve, 60))
-      rmSync(path, { recursive: true })
-      await writing
-      expect(await store.get('key')).toMatchObject({ value: 'newer' })
-    })
-
-    it('is tried again for half a second', async () => {
-      const { folder, store } = await withHeldEntry()
-      const startedAt = performance.now()
-      expect(await rejection(store.set('key', 'newer', LONG_MS))).toHaveProperty('code')
-      expect(performance.now() - startedAt).toBeGreaterThan(500)
-      expect(namesIn(folder, /\.tmp$/)).toEqual([])
-    })
-  })
-
   it('that is a folder with files in it stays as it is', async () => {
     const { folder, store, path } = await withEntry()
     rmSync(path)

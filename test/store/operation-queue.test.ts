@@ -45,12 +45,18 @@ describe('operations', () => {
     expect(await Promise.all(results)).toEqual(['first', 'second', 'third', 'fourth'])
   })
 
-  it('that fail free their slots, and reject with their own error', async () => {
+  it('that fail free their slots for those that wait, and reject with their own error', async () => {
     const { queue, add, started } = begun({ slots: 1 })
     const failing = rejection(add())
+    const waiting = [add(), add()]
     await settled()
     started[0]?.reject(new Error('lost'))
     expect(await failing).toMatchObject({ message: 'lost' })
+    await settled()
+    started[1]?.resolve('second')
+    await settled()
+    started[2]?.resolve('third')
+    expect(await Promise.all(waiting)).toEqual(['second', 'third'])
     const throwing = {
       run: (): Promise<void> => {
         throw new Error('thrown')
@@ -62,7 +68,7 @@ describe('operations', () => {
     expect(await rejection(queue.run(throwing, new ManualClock()))).toMatchObject({ message: 'thrown' })
     add()
     await settled()
-    expect(started).toHaveLength(2)
+    expect(started).toHaveLength(4)
   })
 
   it('have their whole time from their start, however long they waited', async () => {

@@ -1,4 +1,4 @@
-/** Real Redis servers (7 or newer) for tests and scripts, on free ports of 127.0.0.1. */
+/** Real Redis servers (7 or newer) for tests, on free ports of 127.0.0.1. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync } from 'node:fs'

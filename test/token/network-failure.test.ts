@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
 import { createTokenProvider, TokenRequestError } from 'merchant-auth'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { networkFailureOf } from '../../src/token/request/network-failure.ts'
 import { type Answer, ENVIRONMENT, failed, rejection, rig, SECRET, status, withoutJitter } from './harness.ts'
 
 withoutJitter()
@@ -40,6 +41,9 @@ describe('what fails each time is not retried, and its advice is in the message:
     ['UNABLE_TO_GET_ISSUER_CERT_LOCALLY', 'NODE_EXTRA_CA_CERTS'],
     ['UNABLE_TO_VERIFY_LEAF_SIGNATURE', 'NODE_EXTRA_CA_CERTS'],
     ['ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED', 'mutual TLS'],
+    ['ERR_OSSL_BAD_DECRYPT', 'client certificate or its key cannot be opened'],
+    ['ERR_OSSL_X509_KEY_VALUES_MISMATCH', 'client certificate or its key cannot be opened'],
+    ['ERR_CRYPTO_UNSUPPORTED_OPERATION', 'client certificate or its key cannot be opened'],
     ['UND_ERR_INVALID_ARG', 'dispatcher'],
   ])('%s', async (code, advice) => {
     for (const codes of [[code], ['ERR_NETWORK', code]]) {
@@ -52,6 +56,7 @@ describe('what fails each time is not retried, and its advice is in the message:
   })
 
   it.each<[what: string, answer: Answer, says: RegExp]>([
+    ['a PFX with another passphrase', failing([undefined], 'mac verify failure'), /cannot be opened/],
     [
       'an AbortSignal of jsdom',
       failing(
@@ -123,6 +128,107 @@ describe('what may succeed later is retried:', () => {
     const { error, endpoint } = await call(answer)
     expect(error).toMatchObject({ code: 'ERR_TOKEN_NETWORK', retryable: true, attempts: 3 })
     expect(endpoint.count).toBe(3)
+  })
+})
+
+describe('the advice for a code of fetch', () => {
+  const ANY = 'Check the URL, the network, the firewall and the proxy.'
+  const meaningOf = (code: string) =>
+    networkFailureOf(Object.assign(new Error('the reason'), { code }), { isLoopback: false })
+
+  /** Codes with the beginning of their advice. */
+  const CODES: [code: string, advice: string][] = [
+    ['UND_ERR_HEADERS_OVERFLOW', 'Its headers are larger than'],
+    ['UND_ERR_SOCKET', 'Try again. If it happens again'],
+    ['UND_ERR_RES_CONTENT_LENGTH_MISMATCH', 'Try again. If it happens again'],
+    ['HPE_INVALID_EOF_STATE', 'Try again. If it happens again'],
+    ['Z_BUF_ERROR', 'Try again. If it happens again'],
+    ['Z_DATA_ERROR', 'Its body is not in the encoding'],
+    ['ERR_BROTLI_DECODER_ERROR', 'Its body is not in the encoding'],
+    ['ERR__ERROR_FORMAT_PADDING_1', 'Its body is not in the encoding'],
+    ['ZSTD_error_prefix_unknown', 'Its body is not in the encoding'],
+    ['CERT_HAS_EXPIRED', "The server's certificate has expired"],
+    ['CERT_NOT_YET_VALID', "The server's certificate is not valid yet"],
+    ['ERR_TLS_CERT_ALTNAME_INVALID', 'The certificate is for another host name'],
+    ['HOSTNAME_MISMATCH', 'The certificate is for another host name'],
+    ['UNABLE_TO_VERIFY_LEAF_SIGNATURE', 'No certificate authority that Node.js trusts'],
+    ['INVALID_CA', 'No certificate authority that Node.js trusts'],
+    ['SELF_SIGNED_CERT_IN_CHAIN', 'No certificate authority that Node.js trusts'],
+    ['ERR_SSL_WRONG_VERSION_NUMBER', 'This port does not speak TLS'],
+    ['ERR_SSL_PACKET_LENGTH_TOO_LONG', 'This port does not speak TLS'],
+    ['EPROTO', 'This port does not speak TLS'],
+    ['ERR_OSSL_BAD_DECRYPT', 'The client certificate or its key cannot be opened'],
+    ['ERR_CRYPTO_UNSUPPORTED_OPERATION', 'The client certificate or its key cannot be opened'],
+    ['UND_ERR_INVALID_ARG', 'A dispatcher works with the fetch of its own undici'],
+    ['ENOTFOUND', 'Check the spelling of the host name'],
+    ['EAI_AGAIN', 'The DNS server did not respond'],
+    ['ETIMEDOUT', 'The host does not respond'],
+    ['UND_ERR_CONNECT_TIMEOUT', 'The host does not respond'],
+    ['ECONNREFUSED', 'Nothing listens on this port, or a firewall'],
+    ['EHOSTUNREACH', 'There is no route to this host'],
+    ['ENETUNREACH', 'There is no route to this host'],
+    ['ECONNRESET', 'The connection was reset'],
+  ]
+  /** Families of codes, of which the beginning counts. */
+  const FAMILIES: [code: string, advice: string][] = [
+    ['HPE_INVALID_CONSTANT', 'It is not valid HTTP'],
+    ['UND_ERR_RES_EXCEEDED', 'It is not valid HTTP'],
+    ['ERR_SSL_TLSV1_ALERT_UNKNOWN_CA', 'The server may require a client certificate'],
+    ['ERR_SSL_NO_CIPHER_MATCH', 'The server may require a client certificate'],
+    ['ERR_TLS_HANDSHAKE_TIMEOUT', 'The server may require a client certificate'],
+  ]
+
+  it.each([...CODES, ...FAMILIES])('is its own: %s', (code, advice) => {
+    expect(meaningOf(code).advice.slice(0, advice.length)).toBe(advice)
+    expect(meaningOf(code).code).toBe(code)
+  })
+
+  it.each(CODES)('is not for a longer code that contains it: %s', (code, advice) => {
+    for (const longer of [`x${code}`, `${code}.`]) expect(meaningOf(longer).advice).not.toContain(advice)
+  })
+
+  it.each(FAMILIES)('is not for a code that contains the name of its family: %s', (code) => {
+    expect(meaningOf(`x${code}`).advice).toBe(ANY)
+  })
+
+  it.each([
+    'no bad port',
+    'bad ports',
+    'x mac verify failure',
+    'mac verify failures',
+    'x fetch is not a function',
+    'fetch is not a function x',
+    'x Cross-Origin Request Blocked',
+  ])('is not for a longer message: %s', (message) => {
+    expect(networkFailureOf(new Error(message), { isLoopback: false }).advice).toBe(ANY)
+  })
+
+  it('names the sandbox where nothing listens on this machine, and only there', () => {
+    const refused = (code: string) =>
+      networkFailureOf(Object.assign(new Error('x'), { code }), { isLoopback: true }).advice
+    expect(refused('ECONNREFUSED')).toContain('Each start has a new port')
+    expect(refused('ECONNRESET')).not.toContain('Each start has a new port')
+    expect(meaningOf('ECONNREFUSED').advice).not.toContain('Each start has a new port')
+  })
+
+  it('names the 250 ms where one of several addresses timed out, and only there', () => {
+    const of = (code: string, ...errors: string[]) => {
+      const each = errors.map((message) => Object.assign(new Error(message), { code }))
+      return networkFailureOf(Object.assign(new AggregateError(each), { code }), { isLoopback: false }).advice
+    }
+    expect(of('ETIMEDOUT', 'a', 'b')).toContain('250 ms')
+    expect(of('ETIMEDOUT', 'a')).not.toContain('250 ms')
+    expect(of('EHOSTUNREACH', 'a', 'b')).not.toContain('250 ms')
+  })
+
+  it('has a code on one line, of limited length', () => {
+    expect(meaningOf(`E\n${'X'.repeat(99)}`).code).toHaveLength(60)
+  })
+
+  it('stands beside the name of an error without a message', () => {
+    const reasonOf = (error: Error) => networkFailureOf(error, { isLoopback: false }).reason
+    expect(reasonOf(new RangeError(''))).toBe('RangeError')
+    expect(reasonOf(Object.assign(new RangeError(''), { code: 'EX' }))).toBe('EX')
   })
 })
 

@@ -4,7 +4,7 @@
  */
 import { describe, expect, it } from 'vitest'
 import { FIRST_GAP_MS } from '../../src/token/limits/renewals.ts'
-import { elsewhere, type Fleet, type Process } from '../store/fleet.ts'
+import { elsewhere, type Fleet, failuresOf, type Process } from '../store/fleet.ts'
 import { FAILURES, slow } from '../store/memory-store.ts'
 import { longLived, oneRenewed, renewedAfterRejection } from '../store/scenes.ts'
 import { settled } from '../support/clock.ts'
@@ -820,14 +820,13 @@ describe('processes with a store', () => {
 
   describe('write that a doubt has ended', () => {
     /** A process with a token. What it asks of the store from now on is recorded. */
-    async function begun() {
-      const fleet = longLived()
+    async function begun(fleet: Fleet = longLived()) {
       const issued = new Issued(fleet.endpoint, { expires_in: 10 * 86_400 })
       const { provider, events } = fleet.start()
       const api = new ScriptedApi(provider, issued)
       await api.call()
       fleet.store.asked.length = 0
-      return { fleet, api, events }
+      return { fleet, provider, api, events }
     }
 
     it('once for all calls that a renewal helped, and with the lease', async () => {
@@ -852,7 +851,7 @@ describe('processes with a store', () => {
       release()
     })
 
-    it('and release the lease if the write fails, without an event', async () => {
+    it('and release the lease if the write fails', async () => {
       const { fleet, api, events } = await begun()
       api.accepts = (token) => {
         if (token > 1) fleet.store.faults.set = FAILURES.rejects
@@ -862,10 +861,10 @@ describe('processes with a store', () => {
       await settled()
       expect(fleet.store.operations.slice(-2)).toEqual(['set', 'release'])
       expect(fleet.store.leased).toBe(0)
-      expect(events.map(({ type }) => type)).not.toContain('store-failed')
+      expect(failuresOf(events)).toMatchObject([{ operation: 'set' }])
     })
 
-    it('not while the store fails, and a failure of it is no event', async () => {
+    it('not if the look before it fails', async () => {
       const { fleet, api, events } = await begun()
       api.accepts = (token) => {
         if (token > 1) fleet.store.faults.get = FAILURES.rejects
@@ -874,7 +873,33 @@ describe('processes with a store', () => {
       expect(await api.call()).toEqual([200, 1, 2])
       await settled()
       expect(fleet.store.operations.slice(-3)).toEqual(['lease', 'get', 'release'])
-      expect(events.map(({ type }) => type)).not.toContain('store-failed')
+      expect(failuresOf(events)).toMatchObject([{ operation: 'get' }])
+    })
+
+    it('before close() resolves, and leave no lease behind', async () => {
+      const { fleet, api, provider } = await begun()
+      fleet.store.faults.lease = slow(fleet.clock, 300)
+      api.accepts = (token) => token > 1
+      const calling = api.call()
+      await fleet.pass(400)
+      await calling
+      const closing = provider.close()
+      expect(await fleet.tookMs(closing)).toBe(200)
+      expect(fleet.store.leased).toBe(0)
+    })
+
+    it('not over a token that is requested meanwhile, in a store without leases', async () => {
+      const { fleet, api, provider } = await begun(longLived({ leases: false }))
+      let writes = 0
+      api.accepts = (token) => {
+        const late = slow(fleet.clock, 500)
+        if (token > 1) fleet.store.faults.set = (run) => (writes++ === 0 ? late(run) : run())
+        return token > 1
+      }
+      await api.call()
+      const forced = provider.getToken({ forceRefresh: true })
+      await fleet.pass(1_000)
+      expect(await fleet.tokenOf()).toBe((await forced).value)
     })
   })
 

@@ -3,21 +3,13 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import crypto from 'node:crypto'
 import { syncBuiltinESMExports } from 'node:module'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import { FIRST_GAP_MS } from '../../src/token/limits/renewals.ts'
 import { FIRST_OPERATION_MS, OPERATION_MS } from '../../src/token/shared/encrypted-store.ts'
 import { LOOK_AGAIN_MS, LOOK_EVERY_MS } from '../../src/token/shared/shared-token.ts'
 import { Fleet, failuresOf, type Process, quiet, sourcesOf } from '../store/fleet.ts'
 import { answers, CODES, ERROR_TEXT, FAILURES, slow } from '../store/memory-store.ts'
 import { leaseHeldByAnother, longLived, renewedUntilLimited } from '../store/scenes.ts'
-import {
-  ENVIRONMENT,
-  failedUntilGap,
-  granted,
-  hang,
-  MERCHANT_URL,
-  rejection,
-  SECRET,
-  status,
-} from './harness.ts'
+import { ENVIRONMENT, granted, hang, MERCHANT_URL, rejection, SECRET, status } from './harness.ts'
 
 const fleetOf = (): { fleet: Fleet } & Process => {
   const fleet = new Fleet()
@@ -458,7 +450,12 @@ describe('a store that hangs', () => {
     const renew = (): Promise<unknown> => provider.renewToken(token, { url: MERCHANT_URL })
     await fleet.skip(800_000) // the refresh window is open, whatever its jitter
     fleet.endpoint.otherwise = status(503)
-    await failedUntilGap(fleet.clock, renew)
+    for (let gapMs = FIRST_GAP_MS; gapMs <= 16 * FIRST_GAP_MS; gapMs *= 2) {
+      await rejection(renew())
+      await fleet.skip(gapMs)
+    }
+    await rejection(renew())
+    await fleet.skip(10 * FIRST_GAP_MS) // of a gap of 32, and longer than the cooldown
     fleet.store.failAlways(FAILURES.hangs)
     provider.currentToken()
     await quiet()

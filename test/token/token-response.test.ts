@@ -288,8 +288,23 @@ describe('an error response of another shape', () => {
     ['five of more texts', { errors: ['a', 'b', 'c', 'd', 'e', 'f'] }, 'a: b: c: d: e'],
     ['a list', [{ message: 'expired client', errorCode: 'INVALID' }], 'expired client: INVALID'],
     ['FusionAuth', { generalErrors: [{ code: '[locked]', message: 'Locked.' }] }, '[locked]: Locked.'],
+    [
+      'its status and its error again',
+      { error: 'no', code: 400, message: 'no', detail: ' Denied. ', title: '' },
+      'no: Denied.',
+    ],
+    ['a number', { code: 12, details: null, errors: [7, true] }, '12: 7'],
+    ['more than five reasons', { errors: ['a', 'b', 'c', 'd', 'e', 'f'] }, 'a: b: c: d: e'],
+    [
+      'reasons too deep',
+      { error: { error: { error: { error: { error: 'x' }, code: 'y' } } }, code: 'z' },
+      'y: z',
+    ],
+    ['fields of other names', { code: 'a', xcode: 'b', codex: 'c', 'error-code': 'd' }, 'a'],
     ['plain text', 'error code:\n1020', 'error code: 1020'],
+    ['text with spaces around it', '  denied  ', 'denied'],
     ['a page', '<html><head><title>Access Denied</title></head>', 'Access Denied'],
+    ['a page with spaces', '\n <html><h1 class="x"> Access Denied </h1>', 'Access Denied'],
     ['XML', '<?xml version="1.0"?><Error><Message>No such client</Message></Error>', 'No such client'],
     ['an echoed secret', { message: `Unknown: ${SECRET}` }, 'Unknown: [hidden]'],
   ])('has one line of it in its message: %s', async (_, body, said) => {
@@ -378,13 +393,14 @@ describe('the error message for a status', () => {
     [401, '', '401', CLIENT],
     [401, oauth('access_denied'), '401 (access_denied)', CLIENT],
     [400, oauth('invalid_client'), '400 (invalid_client)', CLIENT],
-    [403, '', '403', AUDIENCE],
+    [403, '', '403', `${AUDIENCE.slice(0, -1)}, and whether a firewall or a gateway rejects the request.`],
     [400, oauth('access_denied'), '400 (access_denied)', AUDIENCE],
     [400, oauth('invalid_target'), '400 (invalid_target)', AUDIENCE],
     [403, oauth('unauthorized_client'), '403 (unauthorized_client)', GRANT],
     [408, '', '408', TROUBLE],
     [500, '', '500', TROUBLE],
     [503, '', '503', TROUBLE],
+    [500, oauth('invalid_client', 'No database.'), '500 (invalid_client: No database.)', TROUBLE],
   ])('of %i with %j names the answer and what to do', async (code, body, answered, advice) => {
     expect((await failure(status(code, body))).message).toBe(`${WHERE} returned ${answered}. ${advice}`)
   })
@@ -392,6 +408,13 @@ describe('the error message for a status', () => {
   it.each([400, 415])('of %i to a form request does not suggest bodyFormat', async (code) => {
     const error = await failure(status(code, oauth('invalid_request')), { bodyFormat: 'form' })
     expect(error.message).toBe(`${WHERE} returned ${code} (invalid_request). ${CHECK}`)
+  })
+
+  it('of 429 says to wait, whatever error is beside it', async () => {
+    const error = await failure(status(429, oauth('access_denied', 'Too Many Requests')))
+    expect(error.message).toContain(
+      `${WHERE} returned 429 (access_denied: Too Many Requests). Too many token requests`,
+    )
   })
 
   it('includes the Retry-After of the endpoint', async () => {

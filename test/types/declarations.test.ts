@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import packageJson from '../../package.json' with { type: 'json' }
-import { entriesOf, root } from '../../scripts/check-package/packed.ts'
+import { entriesOf, root } from '../../scripts/packed.ts'
 
 type Place = 'alone' | 'withPeers'
 type Options = Readonly<Record<string, unknown>>

@@ -128,7 +128,7 @@ function callAdapter(
   if (decision === 'attach') return authorize(new AxiosCall({ url, config, adapter }, context), context)
   return runAdapter(config, adapter).then((outcome) => {
     if (isWithheld(decision)) context.withheld.answered(decision, url, outcome.response?.status)
-    return settle(outcome)
+    return settle(outcome, { config })
   })
 }
 
@@ -158,7 +158,7 @@ function responseOf(error: unknown, config: AxiosConfig): AxiosResponse | undefi
 }
 
 /** Settles a call as its adapter did, with nothing in it that shows a token. */
-function settle({ response, failure }: Outcome, sent?: Sent): AxiosResponse {
+function settle({ response, failure }: Outcome, sent: Sent): AxiosResponse {
   hideRequest(failure?.error ?? response, sent)
   if (failure !== undefined) throw failure.error
   return response as AxiosResponse
@@ -252,7 +252,6 @@ class AxiosCall implements AuthorizedCall<Outcome, AxiosResponse> {
   }
 
   settle(outcome: Outcome): AxiosResponse {
-    const header = this.#header as Header // it was sent
-    return settle(outcome, { header, config: this.#config })
+    return settle(outcome, { config: this.#config, header: this.#header })
   }
 }

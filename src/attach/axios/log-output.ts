@@ -33,27 +33,29 @@ interface ResponseOrError {
 /** An adapter of the caller's may wrap the error of another one. */
 const MAX_CAUSES = 5
 
-/** What was sent with the token. */
+/** What was sent. */
 export interface Sent {
-  readonly header: Header
   readonly config: AxiosConfig
+  /** The header with the token, if the call got one. */
+  readonly header?: Header | undefined
 }
 
 /** Hides the request of a response, or of an error, its response and its causes. */
-export function hideRequest(outcome: unknown, sent: Sent | undefined, depth = 0): void {
+export function hideRequest(outcome: unknown, sent: Sent, depth = 0): void {
   if (!isObject(outcome) || depth > MAX_CAUSES) return
   const { config, request, data, response, cause } = outcome as ResponseOrError
   hideRequest(response, sent, depth + 1)
   hideRequest(cause, sent, depth + 1)
+  const { header } = sent
   // Another config than that of the call: its adapter sent a copy by another instance.
-  if (sent !== undefined && isObject(config) && config !== sent.config) {
-    clearHeader(config.headers, sent.header)
+  if (isObject(config) && config !== sent.config) {
+    if (header !== undefined) clearHeader(config.headers, header)
     hideAgents(config)
   }
   if (!isObject(request)) return
   hide(outcome, ['request'])
   if (request !== data) Object.assign(request, SUMMARY)
-  if (sent !== undefined) hideHeader(request, sent.header)
+  if (header !== undefined) hideHeader(request, header)
   if (isNodeStream(data)) hideConnection(data)
   if (isNodeStream(data) || isNodeStream(config?.data)) summarizeRedirectable(request)
 }

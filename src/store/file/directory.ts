@@ -1,9 +1,7 @@
 /** The directory of a file token store: only its owner may use it. */
 import {
-  accessSync,
   chmodSync,
   closeSync,
-  constants,
   fstatSync,
   lstatSync,
   mkdirSync,
@@ -17,7 +15,6 @@ import {
 } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { ConfigurationError, type Flaw } from '../../base/errors.ts'
-import { storeErrorCode } from '../token-store.ts'
 
 export const OWNER_ONLY = 0o700
 const OTHERS_WRITE = 0o022
@@ -71,25 +68,6 @@ export function requireDirectory(directory: string): void {
 
 export function unusableDirectory(flaw: Flaw): ConfigurationError {
   return new ConfigurationError('The file token store cannot be used', [{ option: 'directory', ...flaw }])
-}
-
-/** Whether the directory is missing, and why it could not be created. Creates nothing. */
-export function missingDirectory(directory: string): { readonly failure: string | undefined } | undefined {
-  try {
-    if (statSync(directory, { throwIfNoEntry: false }) !== undefined) return undefined
-    const parent = existingParent(directory)
-    if (!statSync(parent).isDirectory()) return { failure: 'ENOTDIR' }
-    accessSync(parent, constants.W_OK | constants.X_OK)
-    return { failure: undefined }
-  } catch (error) {
-    return { failure: storeErrorCode(error) }
-  }
-}
-
-function existingParent(path: string): string {
-  const parent = dirname(path)
-  const isMissing = parent !== path && statSync(parent, { throwIfNoEntry: false }) === undefined
-  return isMissing ? existingParent(parent) : parent
 }
 
 /**

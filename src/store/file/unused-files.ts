@@ -49,8 +49,7 @@ async function listingOf(directory: string, now: number): Promise<Listing> {
 
 async function removeEntry(path: string, before: number): Promise<void> {
   const file = await readContentFile(path)
-  if (file === undefined || file.changedAt >= before) return
-  if ((file.content?.endsAt ?? 0) < before) await removeFile(path)
+  if ((file?.content?.endsAt ?? 0) < before) await removeFile(path)
 }
 
 /**

@@ -116,6 +116,14 @@ const KINDS: readonly Kind[] = [
   },
   { pattern: /^ERR_(?:SSL|TLS)_/, step: 'tls', advice: MUTUAL_TLS },
   {
+    pattern: /^(?:ERR_OSSL_[A-Z\d_]+|ERR_CRYPTO_UNSUPPORTED_OPERATION|mac verify failure)$/,
+    step: 'program',
+    advice:
+      'The client certificate or its key cannot be opened. Check the passphrase, whether the two belong together, and that a PFX ' +
+      'file is not in the old RC2 format.',
+    isLasting: true,
+  },
+  {
     pattern: /^bad port$/,
     step: 'program',
     advice: 'fetch refuses this port, which belongs to another protocol. Change the port in the URL.',
@@ -164,7 +172,7 @@ const KINDS: readonly Kind[] = [
     pattern: /^(?:EHOSTUNREACH|ENETUNREACH)$/,
     step: 'connection',
     advice:
-      'There is no route to this host. Check the network, the VPN, the firewall, and whether IPv6 works.',
+      'There is no route to this host. Check the network, the VPN, the firewall, and whether IPv6 works; in a test, what it mocks.',
   },
   {
     pattern: /^ECONNRESET$/,

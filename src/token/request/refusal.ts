@@ -49,14 +49,29 @@ const BY_ERROR: Readonly<Record<string, RefusalReason>> = {
   server_error: 'server',
 }
 
+const INVALID_REQUEST = 'invalid_request'
+
 /** The reason for a status and an OAuth error. */
 export function refusalOf(status: number, { error, detail }: OAuthError): Refusal {
-  const oauthError = error?.toLowerCase() ?? ''
+  // These say more than an error beside them: Auth0 calls too many requests access_denied, others an overload invalid_client.
+  if (status === 429) return { reason: 'too-many', isExplained: false }
+  if (status === 408 || status >= 500) return { reason: 'server', isExplained: false }
+  const oauthError = error?.toLowerCase() ?? codeIn(detail)
   // Auth0 returns it for a wrong secret.
   if (status === 401 && oauthError === 'access_denied') return { reason: 'client', isExplained: true }
   const explained = BY_ERROR[oauthError]
   if (explained !== undefined) return { reason: explained, isExplained: true }
   return { reason: reasonOfStatus(status, oauthError || withoutStatus(detail)), isExplained: false }
+}
+
+/**
+ * The OAuth error in an error of another shape, which several frameworks and gateways return, or what fits the words: where no
+ * `grant_type` is found, the endpoint does not read the body.
+ */
+function codeIn(detail = ''): string {
+  const words = detail.toLowerCase()
+  const code = words.split(': ').find((part) => part in BY_ERROR || part === INVALID_REQUEST)
+  return code ?? (words.includes('grant_type') ? INVALID_REQUEST : '')
 }
 
 /** What a body says besides its status. */
@@ -69,9 +84,8 @@ function reasonOfStatus(status: number, words: string): RefusalReason {
   if (status === 403) return 'audience'
   if (status === 404 || status === 405) return 'no-endpoint'
   if (status === 415) return 'format'
-  if (status === 400 && (words === '' || words === 'invalid_request')) return 'format'
-  if (status === 429) return 'too-many'
-  return status === 408 || status >= 500 ? 'server' : 'other'
+  if (status === 400 && (words === '' || words === INVALID_REQUEST)) return 'format'
+  return 'other'
 }
 
 /** What to do about a 429. */
@@ -87,9 +101,11 @@ export function adviceFor(
 ): string {
   const form =
     bodyFormat === 'json' ? " A server that takes a form instead of JSON needs bodyFormat: 'form'." : ''
+  const { reason, isExplained } = refusalOf(status, oauth)
+  const between = isExplained ? '' : ', and whether a firewall or a gateway rejects the request'
   const advice: Readonly<Record<RefusalReason, string>> = {
     client: `Check authUrl, clientId and ${credential.option}, and how the endpoint expects them (${CLIENT_REFUSED}).`,
-    audience: 'Check that this client may ask for this audience.',
+    audience: `Check that this client may ask for this audience${between}.`,
     grant: 'Ask the service to allow this client the client credentials grant.',
     'grant-type': CHECK + form,
     format: CHECK + form,
@@ -98,5 +114,5 @@ export function adviceFor(
     server: 'The token endpoint is in trouble: try again later.',
     other: CHECK,
   }
-  return advice[refusalOf(status, oauth).reason]
+  return advice[reason]
 }

@@ -300,7 +300,7 @@ export class TokenRequest {
         adviceFor(status, { ...oauth, detail }, this.#options),
       {
         code: 'ERR_TOKEN_STATUS',
-        retryable: status === 429 || status >= 500 || refusalOf(status, oauth).reason === 'server',
+        retryable: ['too-many', 'server'].includes(refusalOf(status, oauth).reason),
         status,
         ...oauth,
         retryAfterMs,

@@ -99,7 +99,7 @@ export class EncryptedStore<T> {
   }
 
   /** Acquires the lease on the entry; undefined while another process holds it. The result releases it. */
-  async lease(ttlMs: number, options: OperationOptions = {}): Promise<Release | undefined> {
+  async lease(ttlMs: number): Promise<Release | undefined> {
     let acquired: (() => Promise<void>) | undefined
     let isUnwanted = false
     const acquire = async ({ key }: KeyedEntry): Promise<void> => {
@@ -107,7 +107,8 @@ export class EncryptedStore<T> {
       if (isUnwanted) await acquired?.() // too late, and it would block other processes
     }
     try {
-      await untilAborted(this.#run('lease', acquire, options), this.#context.closed)
+      // One that is under way when the provider is closed is waited for, and released then.
+      await this.#run('lease', acquire)
     } catch (error) {
       isUnwanted = true
       acquired?.().catch(() => {}) // in the same moment

@@ -38,7 +38,6 @@ export class EncryptionKey {
     const [version, id, sealed = '', ...more] = encrypted.split('.')
     if (version !== VERSION || id !== this.id || more.length > 0) return undefined
     const bytes = Buffer.from(sealed, 'base64url')
-    if (bytes.length < IV_BYTES + TAG_BYTES) return undefined
     try {
       const iv = bytes.subarray(0, IV_BYTES)
       const decipher = createDecipheriv(ALGORITHM, this.#key, iv, { authTagLength: TAG_BYTES })
@@ -47,7 +46,7 @@ export class EncryptionKey {
       const text = decipher.update(bytes.subarray(IV_BYTES, -TAG_BYTES))
       return Buffer.concat([text, decipher.final()]).toString('utf8')
     } catch {
-      return undefined // altered, or of another entry
+      return undefined // altered, too short, or of another entry
     }
   }
 }

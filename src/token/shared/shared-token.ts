@@ -155,23 +155,18 @@ export class SharedToken {
     return { kind: mayRequest ? 'store-failed' : 'limited' }
   }
 
-  /** Writes the limits again, beside the token of the entry. Nobody waits for it. */
-  shareLimits(): void {
-    ofNoCall(() => this.#shareLimits()).catch(() => {}) // the next acquisition finds out whether the store fails
-  }
-
-  async #shareLimits(): Promise<void> {
+  /** Writes the limits again, beside the token of the entry. */
+  async shareLimits(): Promise<void> {
     const store = this.#opened?.store
     // A token that is still to be written takes the limits along, and so does that of a process that has the lease.
     if (store === undefined || this.#isFailing || this.#unwritten !== undefined) return
-    const unattended = { isUnattended: true }
-    const release = store.hasLeases ? await store.lease(this.#leaseMs, unattended) : async () => {}
-    if (release === undefined) return
+    const release = store.hasLeases ? await store.lease(this.#leaseMs) : undefined
+    if (store.hasLeases && release === undefined) return
     try {
-      await this.#look(store, { purpose: 'background', sentSince: USE_NONE }, unattended)
-      if (this.#entry?.token) await this.#write(store, this.#entry.token, unattended)
+      await this.#look(store, { purpose: 'background', sentSince: USE_NONE })
+      if (this.#entry?.token) await this.#write(store, this.#entry.token, { isUnattended: false })
     } finally {
-      await release(unattended)
+      await release?.()
     }
   }
 

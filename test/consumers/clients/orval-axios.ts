@@ -6,6 +6,7 @@ const api = axios.create({ baseURL: environment.apiUrls.merchant })
 attachAuth(api, tokens)
 
 export async function callApi<T>(config: AxiosRequestConfig, options?: AxiosRequestConfig): Promise<T> {
-  const { data } = await api.request<T>({ ...config, ...options })
+  const headers = { ...config.headers, ...options?.headers }
+  const { data } = await api.request<T>({ ...config, ...options, headers })
   return data
 }

@@ -1,11 +1,13 @@
-/** A process that shares a token in a directory, and uses it until it is killed. It reports what it gets, and what fails. */
+/** A process that shares a token, and uses it until it is killed. It reports what it gets, and what fails. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { createTokenProvider, type TokenProviderOptions } from 'merchant-auth'
-import { createFileTokenStore } from 'merchant-auth/file'
+import { createTokenProvider, type TokenProviderOptions, type TokenStore } from '../../src/index.ts'
+import { createFileTokenStore } from '../../src/store/file/index.ts'
+import { createRedisTokenStore } from '../../src/store/redis.ts'
+import { type Client, connect } from '../redis/clients.ts'
 
 /** What a worker gets as its argument, as JSON. */
 export interface Work {
-  readonly directory: string
+  readonly store: { readonly directory: string } | { readonly client: Client; readonly port: number }
   readonly options: Pick<TokenProviderOptions, 'clientId' | 'timeoutMs' | 'environment'> & {
     readonly clientSecret: string
   }
@@ -16,13 +18,13 @@ export type Message = { readonly tookMs: number } | { readonly failure: string }
 
 const EVERY_MS = 5
 
-const { directory, options } = JSON.parse(process.argv[2] ?? '') as Work
+const { store, options } = JSON.parse(process.argv[2] ?? '') as Work
 const send = (message: Message): unknown => process.send?.(message)
 process.on('disconnect', () => process.exit()) // the parent is gone
 
 const tokens = createTokenProvider({
   ...options,
-  store: createFileTokenStore(directory),
+  store: await opened(),
   onEvent: (event) => {
     if (event.type === 'store-failed') send({ failure: `store-failed ${event.operation} ${event.code}` })
   },
@@ -38,4 +40,12 @@ for (;;) {
     send({ failure: String(error) })
   }
   await sleep(EVERY_MS)
+}
+
+async function opened(): Promise<TokenStore> {
+  if ('directory' in store) return createFileTokenStore(store.directory)
+  const { client, ready } = connect(store.client, 'single node', [store.port])
+  const redis = createRedisTokenStore(client)
+  await ready
+  return redis
 }

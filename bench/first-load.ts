@@ -1,8 +1,11 @@
-/** How much code a program loads at first: bundled from the installed package, minified, gzipped. */
+/**
+ * How much code a program loads at first, and how much later: bundled, minified, gzipped. size-limit compares with a limit,
+ * and reports one figure.
+ */
 import { gzipSync } from 'node:zlib'
 import { type OutputChunk, rolldown } from 'rolldown'
 
-export interface Loaded {
+interface Loaded {
   readonly firstBytes: number
   readonly firstGzippedBytes: number
   /** What `import()` loads later. */
@@ -12,35 +15,15 @@ export interface Loaded {
 const ENTRY = 'entry.js'
 
 interface Program {
-  /** The folder that has the package installed. */
+  /** The folder that has the packages installed. */
   readonly folder: string
+  readonly code: string
   /** Packages that the program has anyway. */
   readonly external: readonly string[]
 }
 
-/** Bundles everything that these specifiers export, as `import` or as `require()` gets them. */
-export function measure({
-  specifiers,
-  required = false,
-  ...program
-}: Program & { readonly specifiers: readonly string[]; readonly required?: boolean }): Promise<Loaded> {
-  const code = specifiers
-    .map((specifier, at) =>
-      required ? `exports.e${at} = require('${specifier}')` : `export * as e${at} from '${specifier}'`,
-    )
-    .join('\n')
-  return measureCode({ ...program, code })
-}
-
-/**
- * Bundles what a module with this code imports.
- * @public bench/ uses it, and knip does not see bench/.
- */
-export async function measureCode({
-  folder,
-  code,
-  external,
-}: Program & { readonly code: string }): Promise<Loaded> {
+/** Bundles what a module with this code imports. */
+export async function firstLoad({ folder, code, external }: Program): Promise<Loaded> {
   const entry = `${folder}/${ENTRY}`
   const bundle = await rolldown({
     input: entry,

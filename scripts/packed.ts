@@ -1,4 +1,7 @@
-/** The package as its users get it: packed by npm, and installed in a folder of its own. */
+/**
+ * The package as its users get it: packed by npm, and installed in a folder of its own, by tests and by the scripts that share
+ * these few calls of npm.
+ */
 import { execFile } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { mkdir, writeFile } from 'node:fs/promises'
@@ -6,45 +9,12 @@ import { delimiter, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 
-export const root: string = fileURLToPath(new URL('../../', import.meta.url))
+export const root: string = fileURLToPath(new URL('..', import.meta.url))
 
 /** What is read here of a package.json. */
-export interface Manifest {
-  readonly name: string
-  readonly version: string
-  readonly exports: Readonly<Record<string, Target>>
-  readonly main?: string
-  readonly types?: string
-  readonly typesVersions?: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>>
-  readonly bin?: Readonly<Record<string, string>>
-  readonly private?: boolean
-  readonly repository?: string | { readonly url?: string }
-  readonly homepage?: string
-  readonly bugs?: string | { readonly url?: string }
+interface Manifest {
   readonly dependencies?: Readonly<Record<string, string>>
   readonly peerDependencies?: Readonly<Record<string, string>>
-  readonly inlinedDependencies?: Readonly<Record<string, string>>
-}
-
-/** The packages that a lock file installs, by their folders. */
-export type Lock = Readonly<Record<string, Locked>>
-
-interface Locked {
-  /** Only where it is not that of the folder. */
-  readonly name?: string
-  readonly version?: string
-  readonly dev?: boolean
-  readonly devOptional?: boolean
-  readonly optional?: boolean
-}
-
-/** A file, or one for each condition. */
-export type Target = string | { readonly [condition: string]: Target }
-
-export interface Packed {
-  readonly tarball: string
-  readonly packedBytes: number
-  readonly unpackedBytes: number
 }
 
 // The Node.js of this process comes first for npm, too, whatever the machine's own is.
@@ -64,7 +34,7 @@ export async function output(
 }
 
 /** Packs what dist holds. Without scripts: `prepack` would build again while tests read dist. */
-export async function pack(destination: string, from: string = root): Promise<Packed> {
+export async function pack(destination: string, from: string = root): Promise<{ readonly tarball: string }> {
   if (!existsSync(join(from, 'dist'))) throw new Error(`${from} has no dist: npm run build makes it`)
   await mkdir(destination, { recursive: true })
   const listing = await output(from, [
@@ -75,17 +45,10 @@ export async function pack(destination: string, from: string = root): Promise<Pa
     '--pack-destination',
     destination,
   ])
-  const listed = JSON.parse(listing) as Record<
-    string,
-    { filename: string; size: number; unpackedSize: number }
-  >
+  const listed = JSON.parse(listing) as Record<string, { filename: string }>
   const [first] = Object.values(listed) // npm 12 names each package, npm before lists them
   if (first === undefined) throw new Error(`npm pack listed no tarball: ${listing}`)
-  return {
-    tarball: join(destination, first.filename),
-    packedBytes: first.size,
-    unpackedBytes: first.unpackedSize,
-  }
+  return { tarball: join(destination, first.filename) }
 }
 
 /** Installs packages in a folder that is, or becomes, a project of its own. Nothing else is around it. */
@@ -102,25 +65,12 @@ export function isInstalled(folder: string): boolean {
   return installed !== undefined && installed.mtimeMs > statSync(join(folder, 'package-lock.json')).mtimeMs
 }
 
-/** The packages that are installed in a folder. */
-export function installedPackages(folder: string): string[] {
-  const lock = JSON.parse(readFileSync(join(folder, 'node_modules/.package-lock.json'), 'utf8')) as {
-    packages: Record<string, unknown>
-  }
-  return Object.keys(lock.packages).map((path) => path.replace(/^.*node_modules\//, ''))
-}
-
 export function readManifest(folder: string): Manifest {
   return JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as Manifest
 }
 
-/** What the lock file of a folder installs. */
-export function readLock(folder: string): Lock {
-  return (JSON.parse(readFileSync(join(folder, 'package-lock.json'), 'utf8')) as { packages: Lock }).packages
-}
-
 /** The entries that can be imported, such as `.` and `./axios`. */
-export function entriesOf({ exports }: Pick<Manifest, 'exports'>): string[] {
+export function entriesOf({ exports }: { readonly exports: object }): string[] {
   return Object.keys(exports).filter((entry) => entry !== './package.json')
 }
 

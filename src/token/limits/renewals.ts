@@ -13,16 +13,16 @@ const MAX_GAP_MS = 30 * MINUTE_MS
 /** The gap ends after this time, beyond its own, without a 401. */
 const QUIET_MS = MINUTE_MS
 /** How many renewals may follow one another. Services of this kind allow 10 token requests in an hour and 50 in a day. */
-const BUCKET = 8
+export const BUCKET = 8
 /** How long it takes until the bucket gets one back. */
-const REFILL_MS = 40 * MINUTE_MS
+export const REFILL_MS: number = 40 * MINUTE_MS
 /** How many 401s renew the token in doubt, after one renewal that did not help; the number doubles with each further one. */
 export const FIRST_COUNT = 2
-const MAX_COUNT = 16
+export const MAX_COUNT = 16
 /** A revoked token is found after this time, even if few calls show it. */
-const MAX_COUNTING_MS = MINUTE_MS
+export const MAX_COUNTING_MS: number = MINUTE_MS
 /** A revoked token is found after this time, even if a path accepts calls without a look at their token. */
-const MAX_DOUBT_MS = 4 * HOUR_MS
+export const MAX_DOUBT_MS: number = 4 * HOUR_MS
 
 /** What processes share about the renewals for one API. Instants are ms after the moment of writing; undefined: never. */
 export interface SharedRenewals {

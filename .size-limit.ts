@@ -7,10 +7,10 @@ import packageJson from './package.json' with { type: 'json' }
 type Entry = Exclude<keyof typeof packageJson.exports, './package.json'>
 
 const LIMITS: Readonly<Record<Entry, number>> = {
-  '.': 40_000,
-  './axios': 36_400,
+  '.': 41_000,
+  './axios': 37_300,
   './undici': 15_200,
-  './redis': 9_900,
+  './redis': 9_000,
   './file': 5_100,
   './opentelemetry': 4_000,
   './testing': 27_300,
@@ -18,9 +18,9 @@ const LIMITS: Readonly<Record<Entry, number>> = {
 
 /** Several at once, and from the CommonJS build, of which a bundle has everything at first. */
 const TOGETHER = [
-  limit(['.', './axios'], 44_900),
-  limit(['.', './axios'], 48_900, 'cjs'),
-  limit(['./testing'], 34_700, 'cjs'),
+  limit(['.', './axios'], 45_800),
+  limit(['.', './axios'], 49_900, 'cjs'),
+  limit(['./testing'], 35_500, 'cjs'),
 ]
 
 export default [

@@ -20,7 +20,7 @@ export interface SharedCooldown {
 }
 
 const FIRST_COOLDOWN_MS = SECOND_MS
-const MAX_COOLDOWN_MS = 5 * SECOND_MS
+const MAX_COOLDOWN_TEMPORARY_MS = 5 * SECOND_MS
 const MAX_COOLDOWN_LASTING_MS = 30 * SECOND_MS
 const MAX_RETRY_AFTER_MS = MINUTE_MS
 /** Some services count refused requests, too, and say so only by a 429: they recover only after a long pause. */
@@ -62,7 +62,7 @@ export class Cooldown {
   #afterOtherMs(error: unknown, isBackground: boolean): number {
     const namedMs = Math.min(retryAfterMsOf(error) ?? 0, MAX_RETRY_AFTER_MS)
     if (isBackground) return namedMs
-    const most = isLasting(error) ? MAX_COOLDOWN_LASTING_MS : MAX_COOLDOWN_MS
+    const most = isLasting(error) ? MAX_COOLDOWN_LASTING_MS : MAX_COOLDOWN_TEMPORARY_MS
     this.#gapMs = doubled(this.#gapMs, { first: FIRST_COOLDOWN_MS, most })
     return Math.max(this.#gapMs, namedMs)
   }

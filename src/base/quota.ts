@@ -16,7 +16,7 @@ export interface Quota {
 }
 
 /** What is left of a quota is reserved from this part of its limit on. */
-export const RESERVED_SHARE = 0.2
+const RESERVED_SHARE = 0.2
 
 const SCOPES = {
   'auth0-client-quota-limit': 'client',

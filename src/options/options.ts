@@ -181,8 +181,8 @@ export function clientOf({ environment, endpoint, clientId, tokenParameters }: R
 }
 
 /** How long (ms) a token request may take, its retries and pauses included. */
-export const DEFAULT_TIMEOUT_MS: number = 10 * SECOND_MS
-export const DEFAULT_RETRIES = 2
+const DEFAULT_TIMEOUT_MS = 10 * SECOND_MS
+const DEFAULT_RETRIES = 2
 
 /** The header that carries the token. */
 export const DEFAULT_HEADER = 'Authorization'

@@ -29,7 +29,7 @@ export const LOOK_AGAIN_MS: number = 30 * SECOND_MS
  * of a renewal bucket and the 4 h of doubt (renewals.ts).
  */
 const MIN_ENTRY_MS = 6 * HOUR_MS
-export const FIRST_WRITE_PAUSE_MS: number = SECOND_MS
+const FIRST_WRITE_PAUSE_MS = SECOND_MS
 const MAX_WRITE_PAUSE_MS = 5 * MINUTE_MS
 
 /** For a look that only adopts the limits of an entry: no token was sent so late. */

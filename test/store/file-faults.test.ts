@@ -1,5 +1,5 @@
 /** What the file store does where an operation of the file system fails: on Windows, what another process holds is tried again. */
-import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import type { FileHandle } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -37,7 +37,11 @@ vi.mock('node:fs/promises', async (original) => {
     perform('unlink', path)
     await real.unlink(path)
   }
-  return { ...real, open, rename, unlink }
+  const mkdir = async (path: string, mode: number): Promise<void> => {
+    perform('mkdir', path)
+    await real.mkdir(path, mode)
+  }
+  return { ...real, open, rename, unlink, mkdir }
 })
 vi.resetModules() // in mutation tests another file may have loaded them
 const { createFileTokenStore } = await import('merchant-auth/file')
@@ -188,6 +192,31 @@ it('a full disk fails the write with its own error, and nothing of it stays', as
   expect(countOf('write')).toBe(2)
   expect(filesIn(folder).filter((name) => /\.(?:tmp|lease)$/.test(name))).toEqual([])
   expect(await valueNow()).toBe('older')
+})
+
+it('a folder that another process creates at the same moment is used', async () => {
+  const store = createFileTokenStore(folder)
+  disk.before = (operation, path) => {
+    if (operation === 'mkdir') mkdirSync(path) // so that its own attempt fails with EEXIST
+  }
+  await store.set('key', 'value', LONG_MS)
+  expect(await store.get('key')).toMatchObject({ value: 'value' })
+})
+
+it('a folder that cannot be created fails the write with its own error', async () => {
+  const store = createFileTokenStore(folder)
+  fail('mkdir', 'EACCES')
+  await expect(store.set('key', 'value', LONG_MS)).rejects.toMatchObject({ code: 'EACCES' })
+  expect(filesIn(folder).filter((name) => name !== '.gitignore')).toEqual([])
+})
+
+it('a lease that cannot be released says so, but not one whose file is gone', async () => {
+  const { store } = await withEntry()
+  const release = await store.lease?.('key', LONG_MS)
+  fail('open', 'EIO')
+  await expect(release?.()).rejects.toMatchObject({ code: 'EIO' })
+  fail('open', 'ENOENT')
+  await expect(release?.()).resolves.toBeUndefined()
 })
 
 it('every file is closed again', async () => {

@@ -2,12 +2,13 @@
 import { mkdtempSync, rmSync, type Stats } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 
 const fileSystem = vi.hoisted(() => ({
   /** Added to every mode. */
   modes: 0,
   chmod: (_path: string): void => {},
+  mkdir: (_path: string): void => {},
 }))
 vi.mock('node:fs', async (original) => {
   const real = await original<typeof import('node:fs')>()
@@ -20,6 +21,10 @@ vi.mock('node:fs', async (original) => {
     statSync: (path: string, options?: object) => open(real.statSync(path, options) as Stats | undefined),
     fstatSync: (file: number) => open(real.fstatSync(file)),
     chmodSync: (path: string) => fileSystem.chmod(path),
+    mkdirSync: (path: string, mode: number) => {
+      fileSystem.mkdir(path)
+      return real.mkdirSync(path, mode)
+    },
   }
 })
 vi.resetModules() // in mutation tests another file may have loaded them
@@ -33,6 +38,7 @@ beforeEach(() => {
 afterEach(() => {
   rmSync(folder, { recursive: true })
   fileSystem.modes = 0
+  fileSystem.mkdir = () => {}
 })
 
 const LONG_MS = 60_000
@@ -67,4 +73,33 @@ describe.skipIf(process.platform === 'win32').each(REFUSALS)('where chmod %s', (
     chmodSync(folder, 0o770)
     expect(kindsOf(() => createFileTokenStore(folder))).toEqual([['directory', 'insecure']])
   })
+})
+
+describe('a directory that is created', () => {
+  it('may be created by another process at the same moment', async () => {
+    const { mkdirSync } = await vi.importActual<typeof import('node:fs')>('node:fs')
+    fileSystem.mkdir = (path) => mkdirSync(path) // so that its own attempt fails with EEXIST
+    const store = createFileTokenStore(join(folder, 'some', 'tokens'))
+    await store.set('key', 'value', LONG_MS)
+    expect(await store.get('key')).toMatchObject({ value: 'value' })
+  })
+
+  it('fails with the error of the file system if it cannot be', async () => {
+    fileSystem.mkdir = () => {
+      throw Object.assign(new Error('EROFS'), { code: 'EROFS' })
+    }
+    const store = createFileTokenStore(join(folder, 'tokens'))
+    await expect(store.set('key', 'value', LONG_MS)).rejects.toMatchObject({ code: 'EROFS' })
+  })
+})
+
+it('on Windows, which has no modes, a directory is used whatever its mode says', async () => {
+  const { platform } = process
+  Object.defineProperty(process, 'platform', { value: 'win32' })
+  onTestFinished(() => void Object.defineProperty(process, 'platform', { value: platform }))
+  const { chmodSync } = await vi.importActual<typeof import('node:fs')>('node:fs')
+  chmodSync(folder, 0o770)
+  const store = createFileTokenStore(folder)
+  await store.set('key', 'value', LONG_MS)
+  expect(await store.get('key')).toMatchObject({ value: 'value' })
 })

@@ -548,11 +548,14 @@ describe('what is not needed any more', () => {
     const others = ['notes.tmp', 'data.entry', '1.lease', 'data.lock/1.lease']
     mkdirSync(join(folder, 'data.lock'))
     for (const name of others) writeFileSync(join(folder, name), '')
-    writeFileSync(join(pathIn(folder, /[0-9a-f]{64}\.lock$/), 'notes'), '')
+    const inLock = ['notes', 'my1.lease', '1.leases', 'x.lease']
+    const lock = pathIn(folder, /[0-9a-f]{64}\.lock$/)
+    for (const name of [...inLock, '12.lease']) writeFileSync(join(lock, name), '')
     setClock(30 * DAY_MS)
     await store.set('another key', 'value', LONG_MS)
     const names = readdirSync(folder, { recursive: true, encoding: 'utf8' })
-    expect(names).toEqual(expect.arrayContaining([...others, expect.stringMatching(/\.lock.notes$/)]))
+    expect(names).toEqual(expect.arrayContaining(others))
+    expect(readdirSync(lock).sort()).toEqual(inLock.sort())
     expect(namesIn(folder, /[0-9a-f]{64}\.entry$/)).toHaveLength(1) // the old one is gone
   })
 

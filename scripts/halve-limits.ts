@@ -39,7 +39,7 @@ function failing(limits: readonly Limit[], files: readonly string[]): string[] {
   const report = join(copy, 'report.json')
   const vitest = join(root, 'node_modules/vitest/vitest.mjs')
   const output = ['--bail', '0', '--reporter', 'json', '--outputFile', report]
-  const options = ['--project', '!installed', '--testTimeout', '60000', ...output]
+  const options = ['--project', '!installed', '--testTimeout', '180000', ...output]
   rmSync(report, { force: true })
   for (const limit of limits) halve(limit)
   try {

@@ -26,7 +26,12 @@ const ROWS: Readonly<Record<string, readonly Row[]>> = {
       'the cooldown after a first failure; it doubles with each further one',
       'Then a cooldown begins: #, doubling',
     ],
-    ['MAX_COOLDOWN_TEMPORARY_MS', REQUEST_LIMITS, 'the longest cooldown', 'doubling to #, to'],
+    [
+      'MAX_COOLDOWN_TEMPORARY_MS',
+      REQUEST_LIMITS,
+      'the longest cooldown after a failure that waiting may fix',
+      'doubling to #, to',
+    ],
     [
       'MAX_COOLDOWN_LASTING_MS',
       REQUEST_LIMITS,

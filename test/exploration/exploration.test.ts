@@ -1,10 +1,11 @@
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest'
+import { FIRST_COOLDOWN_429_MS } from '../../src/token/limits/cooldown.ts'
 // Loaded up front: the provider imports them on first use, which takes time that no schedule knows of.
 import '../../src/token/shared/shared-token.ts'
 import { forget } from '../support/recorded.ts'
 import { type Choose, explore, type Run, replay } from './explorer.ts'
-import { type Plan, World } from './world.ts'
-import { WORLDS } from './worlds.ts'
+import { type Plan, WINDOW_MS, World } from './world.ts'
+import { PAUSE_MS, WORLDS } from './worlds.ts'
 
 const bounds = inject('deep') ? 'deep' : 'quick'
 const MOST_SCHEDULES = { quick: 20_000, deep: 2_000_000 }
@@ -83,10 +84,10 @@ const ONCE_BROKEN: readonly {
     choices: [
       'caller needs a token',
       'token request gets 429',
-      '10000 ms pass',
+      `${FIRST_COOLDOWN_429_MS} ms pass`,
       'caller needs a token',
       'token request gets 429',
-      '10000 ms pass',
+      `${FIRST_COOLDOWN_429_MS} ms pass`,
       'caller needs a token',
     ],
   },
@@ -125,8 +126,8 @@ const ONCE_BROKEN: readonly {
       'caller calls API 1 in vain',
       'call 2 gets its answer',
       'call 2 gets its answer',
-      '3750 ms pass',
-      '16250 ms pass',
+      `${PAUSE_MS} ms pass`,
+      `${WINDOW_MS - PAUSE_MS} ms pass`,
     ],
   },
 ]

@@ -1,4 +1,5 @@
 /** A small world that is explored completely: one or two processes, a few callers, and a bounded number of events. */
+import { FIRST_COOLDOWN_MS } from '../../src/token/limits/cooldown.ts'
 import { APIS, Apis } from '../races/apis.ts'
 import type { TokenAnswer } from '../races/endpoint.ts'
 import { IncomingClock } from '../races/incoming.ts'
@@ -69,12 +70,12 @@ interface Alternative {
 const NAMES = ['', "the other process's "] as const
 
 const TIMEOUT_MS = 10_000
-/** A token of 100 s is handed out for 95 s, and renewed in the background from 75 s on. */
 const LIFETIME_SECONDS = 100
-const WINDOW_BEGINS_MS = 75_000
-const TOKEN_ENDS_MS = 95_000
-/** After the first failure. */
-const COOLDOWN_MS = 1_000
+const MARGIN_MS = 5_000
+/** How long before its margin a token is renewed in the background. */
+export const WINDOW_MS = 20_000
+const TOKEN_ENDS_MS = LIFETIME_SECONDS * 1_000 - MARGIN_MS
+const WINDOW_BEGINS_MS = TOKEN_ENDS_MS - WINDOW_MS
 /** A timer of this or more only keeps a process alive. */
 const NEVER_MS = 2 ** 31 - 1
 /** No world needs more until it is over. */
@@ -116,8 +117,8 @@ export class World {
       provider: {
         timeoutMs: TIMEOUT_MS,
         retries,
-        expiryMarginMs: undefined,
-        refreshAheadMs: undefined,
+        expiryMarginMs: MARGIN_MS,
+        refreshAheadMs: WINDOW_MS,
         store: this.#store,
       },
       isDeaf,
@@ -175,7 +176,7 @@ export class World {
     for (const request of this.#processes[0]?.endpoint.pending ?? [])
       request.answer({ kind: 'status', status: 503 })
     await this.#settle({ isOver: false })
-    this.clock.advance(COOLDOWN_MS)
+    this.clock.advance(FIRST_COOLDOWN_MS)
   }
 
   /** The answer with a token. */

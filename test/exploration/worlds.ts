@@ -1,4 +1,6 @@
 /** The worlds that are explored, with the bounds of `npm test` and of `npm run test:deep`. */
+import { FIRST_COOLDOWN_429_MS } from '../../src/token/limits/cooldown.ts'
+import { BACKGROUND_PAUSE_SPREAD, MIN_BACKGROUND_PAUSE_MS } from '../../src/token/limits/request-limits.ts'
 import type { TokenAnswer } from '../races/endpoint.ts'
 import type { Plan } from './world.ts'
 
@@ -8,6 +10,9 @@ const DENIED: TokenAnswer = { kind: 'status', status: 400 }
 const REFUSED: TokenAnswer = { kind: 'status', status: 429 }
 const REFUSED_FOR_7_S: TokenAnswer = { kind: 'status', status: 429, retryAfter: 7 }
 const UNREACHABLE: TokenAnswer = { kind: 'no connection' }
+
+/** After a background renewal that failed when the refresh window had just opened. */
+export const PAUSE_MS: number = MIN_BACKGROUND_PAUSE_MS * (1 - BACKGROUND_PAUSE_SPREAD)
 
 export const WORLDS: Readonly<Record<string, Plan>> = {
   'callers without a token, and retries': {
@@ -33,7 +38,7 @@ export const WORLDS: Readonly<Record<string, Plan>> = {
     callers: [{ do: 'get a token', count: 3 }],
     answers: [BROKEN, BROKEN_FOR_1_MIN, REFUSED],
     most: { failures: 2 },
-    passMs: 10_000,
+    passMs: FIRST_COOLDOWN_429_MS,
     events: { quick: 6, deep: 11 },
   },
   'rejected calls': {
@@ -103,7 +108,7 @@ export const WORLDS: Readonly<Record<string, Plan>> = {
       { do: 'call an API', isBad: true, count: 1 },
     ],
     most: { learnings: 1 },
-    passMs: 3_750,
+    passMs: PAUSE_MS,
     allSucceed: true,
     events: { quick: 4, deep: 7 },
   },

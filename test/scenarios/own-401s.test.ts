@@ -266,7 +266,9 @@ describe('three processes with a store', () => {
     expect(worstOf(outcomes).inADay).toBeLessThan(50)
     // Each of the two healthy processes: one, as the store's token is revoked, too, then those of a doubt.
     for (const { lost } of outcomes) {
-      expect(lost.filter(({ process }) => process > 0).length).toBeLessThanOrEqual(1 + MOST_LOST)
+      expect(lost.filter(({ process }) => process > 0).length).toBeLessThanOrEqual(
+        2 * (2 + MAX_COUNTING_MS / CALL_EVERY_MS),
+      )
       expect(lost.filter(({ process }) => process === 0).length).toBeLessThanOrEqual(MOST_LOST)
     }
   })

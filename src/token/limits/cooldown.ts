@@ -19,7 +19,7 @@ export interface SharedCooldown {
   readonly endsInMs: number
 }
 
-const FIRST_COOLDOWN_MS = SECOND_MS
+export const FIRST_COOLDOWN_MS: number = SECOND_MS
 const MAX_COOLDOWN_TEMPORARY_MS = 5 * SECOND_MS
 const MAX_COOLDOWN_LASTING_MS = 30 * SECOND_MS
 const MAX_RETRY_AFTER_MS = MINUTE_MS

@@ -41,7 +41,7 @@ const NEVER = Number.NEGATIVE_INFINITY
 const UNKNOWN_API = ''
 /** A part of the time that the current token may still be used. */
 export const BACKGROUND_PAUSE_SHARE = 0.25
-const MIN_BACKGROUND_PAUSE_MS = 5 * SECOND_MS
+export const MIN_BACKGROUND_PAUSE_MS: number = 5 * SECOND_MS
 const MAX_BACKGROUND_PAUSE_MS = 5 * MINUTE_MS
 /** The pause is longer or shorter by up to this part of it, so that processes do not try together. */
 export const BACKGROUND_PAUSE_SPREAD = 0.25

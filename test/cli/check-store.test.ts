@@ -11,6 +11,7 @@ import {
 } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
+import { isWindows } from '../support/platform.ts'
 import { noteSecret } from '../support/recorded.ts'
 import { type RedisServer, redisMissing, startRedis } from '../support/redis-server.ts'
 import { assertionsFor, check, eachWithSandbox, folder, run, type Variables } from './rig.ts'
@@ -185,8 +186,8 @@ describe('check with a directory', () => {
     ])
   })
 
-  it.skipIf(process.platform === 'win32' || process.getuid?.() === 0)(
-    'warns about one that this user may not create',
+  it.skipIf(isWindows || process.getuid?.() === 0)(
+    'warns about one that this user may not create (Windows has no modes)',
     async () => {
       const parent = folder()
       chmodSync(parent, 0o500)
@@ -218,7 +219,7 @@ describe('check with a directory', () => {
     for (const path of leases) expect(readFileSync(path, 'utf8')).toMatch(/^released/)
   })
 
-  it.skipIf(process.platform === 'win32')('rejects one that others can write', async () => {
+  it.skipIf(isWindows)('rejects one that others can write (Windows has no modes)', async () => {
     const directory = folder()
     chmodSync(directory, 0o777)
     const { code, last } = await check(at, [], { MERCHANT_AUTH_STORE: directory })

@@ -37,6 +37,11 @@ const pathsIn = (directory: string, extension: string) =>
     .filter((name) => name.endsWith(extension))
     .map((name) => join(directory, name))
 
+function beUser(id: number): void {
+  const user = vi.spyOn(process, 'getuid').mockReturnValue(id)
+  onTestFinished(() => user.mockRestore())
+}
+
 const HOLDS_NONE = 'it holds no token for this client and this client secret'
 
 describe('check without a store', () => {
@@ -70,12 +75,15 @@ describe('check with a directory', () => {
       vi.unstubAllEnvs()
     })
     const directory = folder()
+    const profile = (path: string) => {
+      for (const name of ['HOME', 'USERPROFILE']) vi.stubEnv(name, path)
+    }
     Object.defineProperty(process, 'platform', { value: 'win32' })
+    profile(join(directory, 'profile'))
     expect(await checked(directory)).toMatchObject([
       { result: 'info', advice: expect.stringContaining("outside of the user's profile") },
     ])
-    vi.stubEnv('HOME', dirname(directory))
-    vi.stubEnv('USERPROFILE', dirname(directory))
+    profile(dirname(directory))
     expect(await checked(directory)).toMatchObject([{ result: 'ok' }])
   })
 
@@ -142,8 +150,7 @@ describe('check with a directory', () => {
   })
 
   it('creates none, and reports that the service will', async () => {
-    const user = vi.spyOn(process, 'getuid').mockReturnValue(1_000)
-    onTestFinished(() => user.mockRestore())
+    if (!isWindows) beUser(1_000)
     const directory = join(folder(), 'var', 'tokens')
     expect(await checked(directory)).toEqual([
       {
@@ -156,9 +163,8 @@ describe('check with a directory', () => {
     expect(existsSync(join(directory, '..'))).toBe(false)
   })
 
-  it('creates none for root, who may not be the user that runs the service', async () => {
-    const user = vi.spyOn(process, 'getuid').mockReturnValue(0)
-    onTestFinished(() => user.mockRestore())
+  it.skipIf(isWindows)('creates none for root, who may not run the service (Windows has none)', async () => {
+    beUser(0)
     const directory = join(folder(), 'tokens')
     expect(await checked(directory)).toMatchObject([
       {

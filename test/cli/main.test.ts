@@ -6,7 +6,7 @@ import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { setTimeout } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
+import { pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
 import { describe, expect, it } from 'vitest'
 import { PATIENCE_MS } from '../support/patience.ts'
@@ -38,16 +38,18 @@ describe('the program merchant-auth', () => {
     const mute = createServer((socket) => socket.on('error', () => {}))
     const url = `https://127.0.0.1:${await listening(mute)}`
     // Otherwise fetch itself gives up after 10 s.
-    const undici = fileURLToPath(import.meta.resolve('undici'))
     const patient = join(folder(), 'patient.mjs')
     writeFileSync(
       patient,
-      `import { Agent, setGlobalDispatcher } from ${JSON.stringify(undici)}
+      `import { Agent, setGlobalDispatcher } from ${JSON.stringify(import.meta.resolve('undici'))}
        setGlobalDispatcher(new Agent({ connect: { timeout: 0 } }))`,
     )
     const start = (timeoutMs: string) => {
       const variables = { ...at.variables, MERCHANT_AUTH_URL: url }
-      return program(['token', '--timeout-ms', timeoutMs], variables, ['--import', patient])
+      return program(['token', '--timeout-ms', timeoutMs], variables, [
+        '--import',
+        pathToFileURL(patient).href,
+      ])
     }
     expect(await start('400').ended).toMatchObject({ code: 4 })
 

@@ -311,7 +311,9 @@ describe('an entry', () => {
       isDone = true
     })()
     const reader = createFileTokenStore(folder)
-    while (!isDone) expect(values).toContain((await reader.get('key'))?.value)
+    // Windows does not replace a file that a reader holds: the store removes it first, if it is held for too long.
+    const possible = isWindows ? [...values, undefined] : values
+    while (!isDone) expect(possible).toContain((await reader.get('key'))?.value)
     await writing
     expect(namesIn(folder, /\.(?:entry|tmp)$/)).toHaveLength(1)
   })
@@ -550,7 +552,7 @@ describe('what is not needed any more', () => {
 
   it('leaves the files of others alone', async () => {
     const { folder, store } = await withEntry()
-    const others = ['notes.tmp', 'data.entry', '1.lease', 'data.lock/1.lease']
+    const others = ['notes.tmp', 'data.entry', '1.lease', join('data.lock', '1.lease')]
     mkdirSync(join(folder, 'data.lock'))
     for (const name of others) writeFileSync(join(folder, name), '')
     writeFileSync(join(pathIn(folder, /[0-9a-f]{64}\.lock$/), 'notes'), '')

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The tests on Node.js 22 and 24 for Windows, on Wine in a chroot. Needs Debian or Ubuntu, root, 2 GB, and 5 minutes to set it up.
+# The tests on Node.js 22 and 24 for Windows, on Wine in a chroot. Needs Debian or Ubuntu, root, 3 GB, and 5 minutes for that.
 #
 # npm run test:windows [-- FOLDER [TEST…]]
 #
@@ -62,7 +62,7 @@ run_tests() {
   in_chroot "wine ../node-$1/node.exe node_modules/vitest/vitest.mjs run ${tests[*]} --project tests --project processes --project mocking \
     --testTimeout 60000 > ../node-$1.log 2>&1" && local result=0 || local result=1
   printf '\nNode.js %s for Windows (all output: %s)\n' "$(node_version "$1")" "$log"
-  grep -E '^ (FAIL |+(Test Files|Tests|Errors) )' "$log" || tail -n 20 "$log"
+  grep -E '^ +(FAIL|Test Files|Tests|Errors|Duration) ' "$log" || tail -n 20 "$log"
   return $result
 }
 

@@ -44,7 +44,7 @@ const UNUSABLE_PATHS = [
   '/run/%n/tokens',
   '%USERPROFILE%\\tokens',
   'file:',
-  'file://host/tokens',
+  ...(isWindows ? [] : ['file://host/tokens']), // \\host\tokens there
   'file:///tokens%2Fsecret',
 ]
 

@@ -60,7 +60,7 @@ copy_repository() {
 run_tests() {
   local log=$folder/node-$1.log
   in_chroot "wine ../node-$1/node.exe node_modules/vitest/vitest.mjs run ${tests[*]} --project tests --project processes --project mocking \
-    --testTimeout 60000 > ../node-$1.log 2>&1" && local result=0 || local result=1
+    --testTimeout 180000 > ../node-$1.log 2>&1" && local result=0 || local result=1
   printf '\nNode.js %s for Windows (all output: %s)\n' "$(node_version "$1")" "$log"
   grep -E '^ +(FAIL|Test Files|Tests|Errors|Duration) ' "$log" || tail -n 20 "$log"
   return $result

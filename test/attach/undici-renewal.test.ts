@@ -1,6 +1,5 @@
 // A 401 on undici: it is held while the token is renewed; then it is discarded and the call repeated, or the caller gets it.
 import { AsyncLocalStorage } from 'node:async_hooks'
-import type { Socket } from 'node:net'
 import { Readable } from 'node:stream'
 import { setTimeout } from 'node:timers/promises'
 import { createTokenProvider } from 'merchant-auth'
@@ -143,10 +142,13 @@ describe('a 401 that undici holds during the renewal', () => {
 
   it('is handed out if it is too large, and then flows as fast as the caller reads it', async () => {
     const size = 20 * 1024 * 1024
-    let socket: Socket | null = null
+    const chunk = Buffer.alloc(64 * 1024, 'x')
+    let sent = 0
+    function* chunks(): Generator<Buffer> {
+      for (; sent < size; sent += chunk.length) yield chunk
+    }
     await using api = await scripted((_, response) => {
-      socket = response.socket
-      response.writeHead(401).end(Buffer.alloc(size, 'x'))
+      Readable.from(chunks()).pipe(response.writeHead(401))
     })
     const { dispatcher, isAsked } = agentWithRenewal(api)
     let [received, pauses] = [0, 0]
@@ -164,7 +166,7 @@ describe('a 401 that undici holds during the renewal', () => {
     }
     await until(() => call.events.includes('answer 401'))
     await setTimeout(200)
-    expect((socket as Socket | null)?.writableLength).toBeGreaterThan(size / 2)
+    expect(sent).toBeLessThan(size / 2)
     expect([isAsked(), received]).toEqual([true, 0])
     call.controller?.resume()
     await call.ended

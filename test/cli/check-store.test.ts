@@ -11,6 +11,7 @@ import {
 } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
+import { isWindows } from '../support/platform.ts'
 import { noteSecret } from '../support/recorded.ts'
 import { type RedisServer, redisMissing, startRedis } from '../support/redis-server.ts'
 import { assertionsFor, check, eachWithSandbox, folder, run, type Variables } from './rig.ts'
@@ -35,6 +36,11 @@ const pathsIn = (directory: string, extension: string) =>
   readdirSync(directory)
     .filter((name) => name.endsWith(extension))
     .map((name) => join(directory, name))
+
+function beUser(id: number): void {
+  const user = vi.spyOn(process, 'getuid').mockReturnValue(id)
+  onTestFinished(() => user.mockRestore())
+}
 
 const HOLDS_NONE = 'it holds no token for this client and this client secret'
 
@@ -69,12 +75,15 @@ describe('check with a directory', () => {
       vi.unstubAllEnvs()
     })
     const directory = folder()
+    const profile = (path: string) => {
+      for (const name of ['HOME', 'USERPROFILE']) vi.stubEnv(name, path)
+    }
     Object.defineProperty(process, 'platform', { value: 'win32' })
+    profile(join(directory, 'profile'))
     expect(await checked(directory)).toMatchObject([
       { result: 'info', advice: expect.stringContaining("outside of the user's profile") },
     ])
-    vi.stubEnv('HOME', dirname(directory))
-    vi.stubEnv('USERPROFILE', dirname(directory))
+    profile(dirname(directory))
     expect(await checked(directory)).toMatchObject([{ result: 'ok' }])
   })
 
@@ -141,8 +150,7 @@ describe('check with a directory', () => {
   })
 
   it('creates none, and reports that the service will', async () => {
-    const user = vi.spyOn(process, 'getuid').mockReturnValue(1_000)
-    onTestFinished(() => user.mockRestore())
+    if (!isWindows) beUser(1_000)
     const directory = join(folder(), 'var', 'tokens')
     expect(await checked(directory)).toEqual([
       {
@@ -155,9 +163,8 @@ describe('check with a directory', () => {
     expect(existsSync(join(directory, '..'))).toBe(false)
   })
 
-  it('creates none for root, who may not be the user that runs the service', async () => {
-    const user = vi.spyOn(process, 'getuid').mockReturnValue(0)
-    onTestFinished(() => user.mockRestore())
+  it.skipIf(isWindows)('creates none for root, who may not run the service (Windows has none)', async () => {
+    beUser(0)
     const directory = join(folder(), 'tokens')
     expect(await checked(directory)).toMatchObject([
       {
@@ -185,8 +192,8 @@ describe('check with a directory', () => {
     ])
   })
 
-  it.skipIf(process.platform === 'win32' || process.getuid?.() === 0)(
-    'warns about one that this user may not create',
+  it.skipIf(isWindows || process.getuid?.() === 0)(
+    'warns about one that this user may not create (Windows has no modes)',
     async () => {
       const parent = folder()
       chmodSync(parent, 0o500)
@@ -218,7 +225,7 @@ describe('check with a directory', () => {
     for (const path of leases) expect(readFileSync(path, 'utf8')).toMatch(/^released/)
   })
 
-  it.skipIf(process.platform === 'win32')('rejects one that others can write', async () => {
+  it.skipIf(isWindows)('rejects one that others can write (Windows has no modes)', async () => {
     const directory = folder()
     chmodSync(directory, 0o777)
     const { code, last } = await check(at, [], { MERCHANT_AUTH_STORE: directory })

@@ -1,19 +1,26 @@
 // The program: exit codes, signals, files that are pipes, and output that cannot be written.
 import { execFile, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { writeFileSync } from 'node:fs'
+import { existsSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { setTimeout } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
+import { pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
 import { describe, expect, it } from 'vitest'
 import { PATIENCE_MS } from '../support/patience.ts'
+import { isWindows } from '../support/platform.ts'
 import { listening } from '../testing/calls.ts'
 import { eachWithSandbox, folder, MAIN, program } from './rig.ts'
 
 const at = eachWithSandbox()
+/** Starts the program as a shell does, and prints its process id first. */
+const SHELL = `
+  const { spawn } = require('node:child_process')
+  // Detached: otherwise Windows ends it with its parent.
+  const options = { stdio: ['ignore', 'inherit', 'ignore'], detached: true }
+  console.log(spawn(process.execPath, [process.argv[1], 'sandbox'], options).pid)`
 const SILENT = { stdout: '', stderr: '' }
 const tokenRequests = (count: number) =>
   expect.poll(() => at.test.counts.token, { timeout: PATIENCE_MS }).toBe(count)
@@ -31,16 +38,18 @@ describe('the program merchant-auth', () => {
     const mute = createServer((socket) => socket.on('error', () => {}))
     const url = `https://127.0.0.1:${await listening(mute)}`
     // Otherwise fetch itself gives up after 10 s.
-    const undici = fileURLToPath(import.meta.resolve('undici'))
     const patient = join(folder(), 'patient.mjs')
     writeFileSync(
       patient,
-      `import { Agent, setGlobalDispatcher } from ${JSON.stringify(undici)}
+      `import { Agent, setGlobalDispatcher } from ${JSON.stringify(import.meta.resolve('undici'))}
        setGlobalDispatcher(new Agent({ connect: { timeout: 0 } }))`,
     )
     const start = (timeoutMs: string) => {
       const variables = { ...at.variables, MERCHANT_AUTH_URL: url }
-      return program(['token', '--timeout-ms', timeoutMs], variables, ['--import', patient])
+      return program(['token', '--timeout-ms', timeoutMs], variables, [
+        '--import',
+        pathToFileURL(patient).href,
+      ])
     }
     expect(await start('400').ended).toMatchObject({ code: 4 })
 
@@ -51,7 +60,7 @@ describe('the program merchant-auth', () => {
     expect(await ended).toMatchObject({ signal: 'SIGINT' })
   })
 
-  it('has exit code 143 in a shell after SIGTERM', async () => {
+  it.skipIf(isWindows)('has exit code 143 in a shell after SIGTERM (Windows has no sh)', async () => {
     at.test.fail('token', { kind: 'hang' })
     const env = { PATH: process.env['PATH'], ...at.variables }
     const args = ['-c', '"$0" "$1" token & echo $!; wait $!; echo $?', process.execPath, MAIN]
@@ -67,9 +76,8 @@ describe('the program merchant-auth', () => {
     ['goes on', '', false],
   ])('%s when its parent does, if that is "%s"', async (_, parent, ends) => {
     // npx starts a shell that runs the program, and passes SIGTERM on to the shell only.
-    const args = ['-c', '"$0" "$1" sandbox & echo $!; wait', process.execPath, MAIN]
     const env = { PATH: process.env['PATH'], npm_lifecycle_event: parent }
-    const shell = spawn('sh', args, { env, stdio: ['ignore', 'pipe', 'ignore'] })
+    const shell = spawn(process.execPath, ['-e', SHELL, MAIN], { env, stdio: ['ignore', 'pipe', 'ignore'] })
     const lines = createInterface(shell.stdout)[Symbol.asyncIterator]()
     const pid = Number((await lines.next()).value)
     const [, url = ''] = /URL=(.*)/.exec(String((await lines.next()).value)) ?? []
@@ -86,14 +94,14 @@ describe('the program merchant-auth', () => {
     }
   })
 
-  it('reads the secret from a pipe', async () => {
+  it.skipIf(isWindows)('reads the secret from a pipe (Windows has no /dev/stdin)', async () => {
     const env = { PATH: process.env['PATH'], ...at.variables, SECRET: at.test.clientSecret }
     const command = 'printf %s "$SECRET" | "$0" "$1" token --client-secret-file /dev/stdin'
     const { stdout } = await promisify(execFile)('sh', ['-c', command, process.execPath, MAIN], { env })
     expect(stdout).toMatch(/^[\w.-]+\n$/)
   })
 
-  it('ends on a signal while it waits for the secret from a pipe', async () => {
+  it.skipIf(isWindows)('ends on a signal while it waits for the secret (Windows has no FIFO)', async () => {
     const pipe = join(folder(), 'pipe')
     execFileSync('mkfifo', [pipe])
     const { child, ended } = program(['token', '--client-secret-file', pipe], at.variables)
@@ -102,13 +110,16 @@ describe('the program merchant-auth', () => {
     expect(await ended).toEqual({ ...SILENT, code: null, signal: 'SIGTERM' })
   })
 
-  it('reports that the output could not be written', async () => {
-    const args = ['-c', '"$0" "$1" --help > /dev/full', process.execPath, MAIN]
-    await expect(promisify(execFile)('sh', args)).rejects.toMatchObject({
-      code: 1,
-      stderr: 'merchant-auth: the output could not be written (ENOSPC)\n',
-    })
-  })
+  it.runIf(existsSync('/dev/full'))(
+    'reports that output could not be written (needs /dev/full)',
+    async () => {
+      const args = ['-c', '"$0" "$1" --help > /dev/full', process.execPath, MAIN]
+      await expect(promisify(execFile)('sh', args)).rejects.toMatchObject({
+        code: 1,
+        stderr: 'merchant-auth: the output could not be written (ENOSPC)\n',
+      })
+    },
+  )
 
   it('has exit code 141 if the reader closes the output', async () => {
     const { child, ended } = program(['check'], at.variables)

@@ -2,6 +2,7 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
+import { NOT_A_DIRECTORY } from '../support/platform.ts'
 import { noteSecret } from '../support/recorded.ts'
 import { type RedisServer, redisMissing, startRedis } from '../support/redis-server.ts'
 import { eachWithSandbox, folder, run, type Variables } from './rig.ts'
@@ -111,7 +112,7 @@ describe('token --store', () => {
     expect(code).toBe(8)
     expect(stdout).toMatch(/^[\w.-]+\n$/)
     expect(stderr).toBe(
-      'merchant-auth: the store failed (ENOTDIR); this token is not shared, and the store may still have the one before\n',
+      `merchant-auth: the store failed (${NOT_A_DIRECTORY}); this token is not shared, and the store may still have the one before\n`,
     )
   })
 
@@ -132,7 +133,7 @@ describe('token --store', () => {
     const { code, stdout, stderr } = await token(['--store', join(file, 'tokens')])
     expect(code).toBe(0)
     expect(stdout).toMatch(/^[\w.-]+\n$/)
-    expect(stderr).toBe('merchant-auth: the store failed (ENOTDIR); this token is not shared\n')
+    expect(stderr).toBe(`merchant-auth: the store failed (${NOT_A_DIRECTORY}); this token is not shared\n`)
   })
 
   it('prints a token if Redis cannot be reached, and reports that without the password', async () => {

@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync, type Stats } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
+import { isWindows } from '../support/platform.ts'
 
 const fileSystem = vi.hoisted(() => ({
   /** Added to every mode. */
@@ -52,7 +53,7 @@ const REFUSALS = [
   ],
 ] as const
 
-describe.skipIf(process.platform === 'win32').each(REFUSALS)('where chmod %s', (_, chmod) => {
+describe.skipIf(isWindows).each(REFUSALS)('where chmod %s (Windows has no modes)', (_, chmod) => {
   beforeEach(() => {
     fileSystem.chmod = chmod
   })

@@ -19,6 +19,7 @@ import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import { createFileTokenStore } from 'merchant-auth/file'
 import { afterEach, describe, expect, it, vi } from 'vitest'
+import { isWindows } from '../support/platform.ts'
 import { problemsIn } from '../support/problems.ts'
 import { rejection } from '../token/harness.ts'
 import { describeTokenStore } from './contract.ts'
@@ -27,7 +28,6 @@ const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
 const LONG_MS = 60_000
 const UUID = '2c70e12b-7a06-46f9-8279-f427c7b38e73'
-const isWindows = process.platform === 'win32'
 
 const folders: string[] = []
 
@@ -133,7 +133,7 @@ describe('the directory', () => {
     expect(namesIn(join(folder, 'tokens'), /\.entry$/)).toHaveLength(1)
   })
 
-  describe.skipIf(isWindows)('that others can write', () => {
+  describe.skipIf(isWindows)('that others can write (Windows has no modes)', () => {
     /** The directory is rejected, and stays as it is. */
     const expectRejection = (folder: string): void => {
       const [mode, names] = [modeOf(folder), readdirSync(folder)]
@@ -201,7 +201,7 @@ describe('the directory', () => {
   })
 
   it.skipIf(isWindows).each([0o755, 0o750])(
-    'is accepted where others can only read it: mode %o',
+    'is accepted where others can only read it: mode %o (Windows has no modes)',
     async (mode) => {
       const folder = newFolder()
       chmodSync(folder, mode)
@@ -240,7 +240,9 @@ describe('the directory', () => {
     const path = join(newFolder(), 'file')
     writeFileSync(path, '')
     const store = createFileTokenStore(path)
-    expect(await rejection(store.get('key'))).toMatchObject({ code: 'ENOTDIR' })
+    if (isWindows)
+      expect(await store.get('key')).toBeUndefined() // the system says only that it is not there
+    else expect(await rejection(store.get('key'))).toMatchObject({ code: 'ENOTDIR' })
     expect(await rejection(store.set('key', 'value', LONG_MS))).toHaveProperty('code')
     expect(await rejection(Promise.resolve(store.lease?.('key', LONG_MS)))).toHaveProperty('code')
     expect(readFileSync(path, 'utf8')).toBe('')
@@ -249,7 +251,7 @@ describe('the directory', () => {
 
 describe('an entry', () => {
   it.skipIf(isWindows)(
-    'is a file for its owner only, and so is a lease, in a folder for its owner only',
+    'is a file for its owner only, and so is a lease, in a folder for its owner only (Windows has no modes)',
     async () => {
       const { folder, store, path } = await withEntry()
       await store.lease?.('key', LONG_MS)
@@ -309,7 +311,9 @@ describe('an entry', () => {
       isDone = true
     })()
     const reader = createFileTokenStore(folder)
-    while (!isDone) expect(values).toContain((await reader.get('key'))?.value)
+    // Windows does not replace a file that a reader holds: the store removes it first, if it is held for too long.
+    const possible = isWindows ? [...values, undefined] : values
+    while (!isDone) expect(possible).toContain((await reader.get('key'))?.value)
     await writing
     expect(namesIn(folder, /\.(?:entry|tmp)$/)).toHaveLength(1)
   })
@@ -356,7 +360,7 @@ describe('an entry', () => {
   })
 
   it.skipIf(isWindows || process.getuid?.() === 0)(
-    'fails with EACCES where the directory cannot be written',
+    'fails with EACCES where the directory cannot be written (Windows has no modes)',
     async () => {
       const { folder, store } = await withEntry()
       chmodSync(folder, 0o500)
@@ -480,16 +484,19 @@ describe('a lease', () => {
     expect(await store.lease?.('key', LONG_MS)).toBeTypeOf('function')
   })
 
-  it.skipIf(isWindows)('is not in the folder that a link in the place of its own leads to', async () => {
-    const { folder, store } = await withEntry()
-    const path = pathIn(folder, /\.lock$/)
-    const target = newFolder()
-    rmSync(path, { recursive: true })
-    symlinkSync(target, path)
-    expect(await store.lease?.('key', LONG_MS)).toBeTypeOf('function')
-    expect(readdirSync(target)).toEqual([])
-    expect(namesIn(path)).toHaveLength(1)
-  })
+  it.skipIf(isWindows)(
+    'is not in the folder that a link in the place of its own leads to (Windows needs a right for links)',
+    async () => {
+      const { folder, store } = await withEntry()
+      const path = pathIn(folder, /\.lock$/)
+      const target = newFolder()
+      rmSync(path, { recursive: true })
+      symlinkSync(target, path)
+      expect(await store.lease?.('key', LONG_MS)).toBeTypeOf('function')
+      expect(readdirSync(target)).toEqual([])
+      expect(namesIn(path)).toHaveLength(1)
+    },
+  )
 
   it('is not disturbed by the release of a former holder that slept for days, whatever its number', async () => {
     const { folder, store } = await withEntry()
@@ -545,7 +552,7 @@ describe('what is not needed any more', () => {
 
   it('leaves the files of others alone', async () => {
     const { folder, store } = await withEntry()
-    const others = ['notes.tmp', 'data.entry', '1.lease', 'data.lock/1.lease']
+    const others = ['notes.tmp', 'data.entry', '1.lease', join('data.lock', '1.lease')]
     mkdirSync(join(folder, 'data.lock'))
     for (const name of others) writeFileSync(join(folder, name), '')
     const inLock = ['notes', 'my1.lease', '1.leases', 'x.lease']

@@ -7,7 +7,7 @@ import { PATIENCE_MS } from './test/support/patience.ts'
 
 /** How long (ms) a test may take: in memory, where it starts processes or servers or compiles, and in mode 'deep'. */
 const IN_MEMORY_MS = 10_000
-const WITH_PROCESSES_MS = 1.5 * PATIENCE_MS
+const WITH_PROCESSES_MS = 1.25 * PATIENCE_MS
 const DEEP_MS = 3_600_000
 
 declare module 'vitest' {

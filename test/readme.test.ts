@@ -6,7 +6,7 @@
  */
 import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { join, posix } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import packageJson from '../package.json' with { type: 'json' }
 import { root } from '../scripts/packed.ts'
@@ -88,7 +88,7 @@ describe('README.md and docs', () => {
   })
 
   it('list every page of docs in an index: user pages in the manual, the others in CONTRIBUTING.md', () => {
-    const manual = linksOf(textOf('docs/README.md')).map((link) => join('docs', link))
+    const manual = linksOf(textOf('docs/README.md')).map((link) => posix.join('docs', link))
     const contributing = linksOf(textOf('CONTRIBUTING.md'))
     const isPacked = (name: string): boolean => !packageJson.files.includes(`!${name}`)
     const listed = docs.filter((name) => name !== 'docs/README.md')

@@ -114,7 +114,8 @@ export class ScheduledClock extends FakeClock {
 
 /** Stands still, but sleeps in real time: for real servers, whose speed must not affect expiry and rate limits. */
 export class StandingClock implements Clock {
-  readonly #atStart = { monotonicMs: performance.now(), epochMs: Date.now() }
+  /** Whole milliseconds: with a fraction, the difference of two times can be more than what passed between them. */
+  readonly #atStart = { monotonicMs: Math.round(performance.now()), epochMs: Date.now() }
   #laterMs = 0
   readonly sleep = systemClock.sleep
 

@@ -99,10 +99,16 @@ describe('README.md and docs', () => {
   it('name every option and environment variable in docs/options.md', () => {
     const options = [...PROVIDER_OPTIONS, ...ENVIRONMENT_OPTIONS, ...ATTACH_OPTIONS]
     const names = [...options, ...VARIABLE_NAMES]
-    const rows = textOf('docs/options.md')
-      .split('\n')
-      .filter((line) => line.startsWith('| '))
-    expect(names.filter((name) => !rows.some((row) => row.includes(`\`${name}\``)))).toEqual([])
+    const described = firstCells(textOf('docs/options.md'))
+    expect(names.filter((name) => !described.includes(`\`${name}\``))).toEqual([])
+  })
+
+  it('name every event in docs/events.md', () => {
+    const source = readFileSync(join(root, 'src/events/events.ts'), 'utf8')
+    const types = [...source.matchAll(/^ {2}readonly type: '(.+)'$/gm)].map(([, type]) => type)
+    const described = firstCells(textOf('docs/events.md'))
+    expect(types.length).toBeGreaterThan(0)
+    expect(types.filter((type) => !described.includes(`\`${type}\``))).toEqual([])
   })
 
   it('have a section of docs/troubleshooting.md for every warning, and no other', () => {
@@ -183,6 +189,11 @@ function variablesWithoutDefault(code: string): string[] {
     ...reads.map(([, dotted, quoted]) => dotted ?? quoted ?? ''),
     ...withoutDefault.map((item) => /^\w+/.exec(item)?.[0] ?? ''),
   ]
+}
+
+/** The first cells of the rows of all tables, joined: what the tables describe. */
+function firstCells(text: string): string {
+  return [...text.matchAll(/^\| (.*?) \|/gm)].map(([, cell]) => cell).join()
 }
 
 /** Returns the errors of tsc, with each location as the line of its page; '' if there are none. */

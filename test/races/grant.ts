@@ -1,4 +1,12 @@
 /** A token that the endpoint issued, and how long it may be handed out by the documented rules. */
+import {
+  MARGIN_SHARE,
+  MAX_GIVEN_MARGIN_SHARE,
+  MAX_GIVEN_WINDOW_SHARE,
+  MAX_MARGIN_MS,
+  MAX_WINDOW_MS,
+  WINDOW_SHARE,
+} from '../../src/token/request/access-token.ts'
 import type { IncomingClock } from './incoming.ts'
 
 /** What a provider's options say of the life of its tokens. */
@@ -31,13 +39,13 @@ export class Grant {
     { clock, sent, lifetimeMs }: { clock: IncomingClock; sent: Sent; lifetimeMs: number },
     { expiryMarginMs, refreshAheadMs }: GrantOptions,
   ) {
-    const marginMs = expiryMarginMs ?? Math.min(10_000, 0.05 * lifetimeMs)
-    const windowMs = refreshAheadMs ?? Math.min(3_600_000, 0.2 * lifetimeMs)
+    const marginMs = expiryMarginMs ?? Math.min(MAX_MARGIN_MS, MARGIN_SHARE * lifetimeMs)
+    const windowMs = refreshAheadMs ?? Math.min(MAX_WINDOW_MS, WINDOW_SHARE * lifetimeMs)
     this.value = value
-    this.windowMs = Math.min(windowMs, 0.5 * lifetimeMs)
+    this.windowMs = Math.min(windowMs, MAX_GIVEN_WINDOW_SHARE * lifetimeMs)
     this.#clock = clock
     this.#sent = sent
-    this.#usableMs = lifetimeMs - Math.min(marginMs, 0.25 * lifetimeMs)
+    this.#usableMs = lifetimeMs - Math.min(marginMs, MAX_GIVEN_MARGIN_SHARE * lifetimeMs)
   }
 
   /** The remaining time by the clock that leaves less. */

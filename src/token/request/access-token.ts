@@ -57,12 +57,12 @@ export interface LifetimeOptions {
 
 /** Each share is a part of the lifetime. */
 export const WINDOW_SHARE = 0.2
-const MAX_WINDOW_MS = HOUR_MS
+export const MAX_WINDOW_MS = HOUR_MS
 export const MARGIN_SHARE = 0.05
-const MAX_MARGIN_MS = 10 * SECOND_MS
+export const MAX_MARGIN_MS = 10 * SECOND_MS
 /** What the options ask for counts up to these shares: most of a token's life is left to use it. */
-const MAX_GIVEN_WINDOW_SHARE = 0.5
-const MAX_GIVEN_MARGIN_SHARE = 0.25
+export const MAX_GIVEN_WINDOW_SHARE = 0.5
+export const MAX_GIVEN_MARGIN_SHARE = 0.25
 /** The window is shorter by up to this part of it, at random, so that processes that started together do not renew together. */
 export const WINDOW_SPREAD = 0.25
 /** While the store fails, the token is renewed in the last part of the window only. */

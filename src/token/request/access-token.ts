@@ -57,9 +57,9 @@ export interface LifetimeOptions {
 
 /** Each share is a part of the lifetime. */
 export const WINDOW_SHARE = 0.2
-export const MAX_WINDOW_MS = HOUR_MS
+export const MAX_WINDOW_MS: number = HOUR_MS
 export const MARGIN_SHARE = 0.05
-export const MAX_MARGIN_MS = 10 * SECOND_MS
+export const MAX_MARGIN_MS: number = 10 * SECOND_MS
 /** What the options ask for counts up to these shares: most of a token's life is left to use it. */
 export const MAX_GIVEN_WINDOW_SHARE = 0.5
 export const MAX_GIVEN_MARGIN_SHARE = 0.25

@@ -1,6 +1,6 @@
 /**
  * Token endpoints of other shapes, each a stand-in of its own: another path, a further header, HTTP Basic without an
- * audience, other field names, and a shorter life than it says. The programs call https://id.example.com, which leads to the stand-in.
+ * audience, other field names, a shorter life than it says, and tokens that APIs accept later. The programs call https://id.example.com, which leads to the stand-in.
  */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
@@ -10,6 +10,7 @@ import { text } from 'node:stream/consumers'
 import { createTokenProvider, TokenRequestError } from 'merchant-auth'
 import { fetchToken as withFurtherHeaders } from './parts/further-headers.ts'
 import { fetchToken as withHttpBasic } from './parts/http-basic.ts'
+import { fetchToken as withLaterTokens } from './parts/later-tokens.ts'
 import { fetchToken as withOtherFields } from './parts/other-fields.ts'
 import { fetchToken as withShorterLife } from './parts/shorter-life.ts'
 
@@ -32,6 +33,7 @@ const STAND_INS: Readonly<Record<string, Answer>> = {
     return isKnown && body === 'grant_type=client_credentials' ? GRANT : REFUSED
   },
   '/life/oauth/token': () => GRANT,
+  '/later/oauth/token': () => GRANT,
   '/fields/oauth/token': (_, body) => {
     const { clientId, secret } = JSON.parse(body)
     const isKnown = clientId === CLIENT_ID && secret === CLIENT_SECRET
@@ -88,6 +90,12 @@ for (const [path, fetchToken] of [
 await using shortLived = provider('life', withShorterLife)
 assert.ok((await shortLived.getToken()).expiresAt <= Date.now() + 180_000)
 console.log('life: a token for three minutes')
+
+await using later = provider('later', withLaterTokens)
+const askedAt = Date.now()
+await later.getToken()
+assert.ok(Date.now() - askedAt >= 1_900)
+console.log('later: a token that APIs accept by now')
 
 // A wrong secret is the error that the token endpoint returns, and shows in no message.
 const error: unknown = await provider('basic', withHttpBasic, 'close:sesame+1/2=')

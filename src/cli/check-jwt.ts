@@ -14,7 +14,7 @@ interface JwtContext {
   readonly show: (text: string) => string
 }
 
-/** What the claims `iss`, `aud` and `exp` (RFC 7519 §4.1) say. */
+/** What the claims `iss`, `aud`, `exp` and `nbf` (RFC 7519 §4.1) say. */
 export function jwtFindings({ value }: AccessToken, { audience, lifetimeMs, show }: JwtContext): Finding[] {
   const findings: Finding[] = []
   const add = (text: string, advice?: string): void => {
@@ -28,7 +28,7 @@ export function jwtFindings({ value }: AccessToken, { audience, lifetimeMs, show
     add('the token is not a JWT, so it has no claims to read')
     return findings
   }
-  const { iss, aud, exp, iat } = claims // of any type
+  const { iss, aud, exp, nbf, iat } = claims // of any type
   add(iss === undefined ? 'iss is missing' : `iss ${show(textOf(iss))}`)
 
   const audiences = [aud].flat()
@@ -48,6 +48,11 @@ export function jwtFindings({ value }: AccessToken, { audience, lifetimeMs, show
     else if (Math.abs(differenceS) <= TOLERANCE_S) add(`exp ${instantText(exp)}, as in expires_in`)
     else add(`exp ${instantText(exp)}`, advice)
   } else add('exp is missing, or is not a number')
+
+  if (typeof nbf === 'number' && typeof iat === 'number' && nbf > iat) {
+    const advice = `APIs may reject it for ${nbf - iat} s after it was issued (docs/another-token-endpoint.md).`
+    add(`nbf ${instantText(nbf)}`, advice)
+  }
   return findings
 }
 

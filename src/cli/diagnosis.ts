@@ -83,7 +83,10 @@ const NOT_STANDARD =
 const INCOMPLETE =
   'The response has an access token, but does not say how long it lives (expires_in), or that it is a bearer token ' +
   '(token_type). If the service means it so, a program adds that in its option fetch (docs/another-token-endpoint.md).'
-const EXPIRED = 'The token endpoint returned a token at the end of its life. Try again in a second.'
+const EXPIRED =
+  'The token endpoint returned a token at the end of its life. Try again in a second. If expires_in is always 0, a ' +
+  'program says in its option fetch how long the token lives (docs/another-token-endpoint.md).'
+const WRONG_CLIENT_TOO = 'Some return this for a wrong client ID or secret, too.'
 const REDIRECT =
   'Correct MERCHANT_AUTH_URL. Typical causes are http instead of https, another host name, and a login page in front ' +
   'of the endpoint.'
@@ -110,7 +113,7 @@ function adviceForRejection(
     format: FORMAT + form + fields,
     'no-endpoint': NO_ENDPOINT,
     'too-many': `Too many tokens were requested. Try again ${laterIn(answer)}.`,
-    server: `The problem is at the token endpoint, not in this configuration. Try again ${laterIn(answer)}.`,
+    server: `The token endpoint is in trouble. Try again ${laterIn(answer)}. ${WRONG_CLIENT_TOO}`,
     other: 'Check MERCHANT_AUTH_URL, MERCHANT_AUTH_CLIENT_ID and MERCHANT_AUTH_AUDIENCE.',
   }
   const mayBeAnotherServer = !isExplained && (reason === 'client' || reason === 'audience')

@@ -70,7 +70,7 @@ describe('a failed token request', () => {
   const BETWEEN = 'it may come from an API (check MERCHANT_AUTH_URL), or from something in between'
   const FORMAT = '--body-format form'
   const NO_ENDPOINT = 'There is no token endpoint at this URL'
-  const SERVICE = 'at the token endpoint, not in this configuration. Try again later.'
+  const SERVICE = 'The token endpoint is in trouble. Try again later. Some return this'
   const NOT_ALLOWED = 'may not use the client credentials grant'
   it.each([
     [401, 'access_denied', CLIENT],

@@ -419,6 +419,21 @@ describe('the claims of a JWT that check reads', () => {
     ])
   })
 
+  it('say from when the token is valid, if not at once', async () => {
+    const { audience } = at.test.environment
+    issue(at, jwt({ aud: audience, iat: 1_000_000_000, nbf: 1_000_000_000 }))
+    expect((await claims()).join()).not.toContain('nbf')
+    issue(at, jwt({ aud: audience, iat: 1_000_000_000, nbf: 1_000_000_005 }))
+    const { steps } = await check(at)
+    expect(steps).toContainEqual(
+      expect.objectContaining({
+        result: 'warning',
+        text: 'nbf 2001-09-09T01:46:45Z',
+        advice: expect.stringContaining('for 5 s after'),
+      }),
+    )
+  })
+
   it('are not compared with the clock of this machine', async () => {
     issue(at, jwt({ aud: at.test.environment.audience, exp: 1_000_000_000 }))
     expect(await claims()).toContain('info: exp 2001-09-09T01:46:40Z')

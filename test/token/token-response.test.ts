@@ -304,6 +304,12 @@ describe('an error response of another shape', () => {
     ['plain text', 'error code:\n1020', 'error code: 1020'],
     ['text with spaces around it', '  denied  ', 'denied'],
     ['a page', '<html><head><title>Access Denied</title></head>', 'Access Denied'],
+    [
+      'a page whose title says nothing',
+      '<title>Error</title><pre>Error: no such client<br>at',
+      'Error: no such client',
+    ],
+    ['a page without a title', '<p>Unknown client</p><p>Go back</p>', 'Unknown client'],
     ['a page with spaces', '\n <html><h1 class="x"> Access Denied </h1>', 'Access Denied'],
     ['XML', '<?xml version="1.0"?><Error><Message>No such client</Message></Error>', 'No such client'],
     ['an echoed secret', { message: `Unknown: ${SECRET}` }, 'Unknown: [hidden]'],
@@ -374,7 +380,8 @@ const oauth = (error?: string, error_description?: string) => ({ error, error_de
 
 describe('the error message for a status', () => {
   const CHECK = 'Check authUrl, clientId and audience.'
-  const TROUBLE = 'The token endpoint is in trouble: try again later.'
+  const TROUBLE =
+    'The token endpoint is in trouble: try again later. Some return this for a wrong client or secret, too.'
   const CLIENT =
     'Check authUrl, clientId and clientSecret, and how the endpoint expects them ' +
     '(merchant-auth/docs/troubleshooting.md#the-token-endpoint-rejects-the-client).'

@@ -111,7 +111,8 @@ export function adviceFor(
     format: CHECK + form,
     'no-endpoint': CHECK,
     'too-many': TOO_MANY,
-    server: 'The token endpoint is in trouble: try again later.',
+    server:
+      'The token endpoint is in trouble: try again later. Some return this for a wrong client or secret, too.',
     other: CHECK,
   }
   return advice[reason]

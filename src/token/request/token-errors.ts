@@ -1,5 +1,6 @@
 /** Errors that more than one part of the provider raises. `endpoint` is the token endpoint's URL, redacted for messages. */
 import { TokenRequestError, TokenResponseError } from '../../base/errors.ts'
+import { inManual } from '../../base/manual-link.ts'
 import { TOO_MANY } from './refusal.ts'
 
 /** What is wrong with the `expires_in` of such a token. */
@@ -13,7 +14,7 @@ export class ExpiredTokenError extends TokenResponseError {
   constructor(endpoint: string) {
     super(
       `POST ${endpoint} returned a token that expired before it could be used: expires_in ${TOO_SHORT}. ` +
-        'Try again in a second.',
+        `Try again in a second. Does it always return 0? ${inManual('an-unusable-token-response')}`,
       [{ field: 'expires_in', reason: TOO_SHORT }],
     )
   }

@@ -1,6 +1,6 @@
 import type { TokenProvider } from 'merchant-auth'
 
-/** Replaces the token when the process gets SIGHUP: `kill -HUP PID`, `systemctl reload`, `pm2 sendSignal SIGHUP`. */
+/** Replaces the token when the process gets SIGHUP: `kill -HUP PID`, `systemctl kill -s HUP`, `pm2 sendSignal SIGHUP`. */
 export function refreshOnSignal(tokens: TokenProvider): void {
   process.on('SIGHUP', async () => {
     try {

@@ -12,7 +12,7 @@ const readOptions = () => optionsFromEnv(process.env, { apis: ['merchant'] })
 @Module({
   imports: [
     HttpModule.registerAsync({
-      useFactory: () => ({ baseURL: readOptions().environment.apiUrls.merchant, timeout: 10_000 }),
+      useFactory: () => ({ baseURL: readOptions().environment.apiUrls.merchant, timeout: 15_000 }),
     }),
   ],
   providers: [{ provide: TOKENS, useFactory: () => createTokenProvider(readOptions()) }],

@@ -3,7 +3,7 @@
  * once more. A client for another library supplies an {@link AuthorizedCall}.
  */
 import { mayKeepToken } from '../environment/destinations.ts'
-import type { TokenProvider } from '../token/provider.ts'
+import type { RenewOptions, TokenProvider } from '../token/provider.ts'
 import type { AccessToken } from '../token/request/access-token.ts'
 import { watchBody } from './body.ts'
 import type { AttachContext } from './context.ts'
@@ -133,12 +133,16 @@ async function sendAgain<Outcome, Result>(
   context: AttachContext,
 ): Promise<Result> {
   const held = call.repeatable ? call.hold(outcome) : undefined
+  if (held === undefined) {
+    renewForNextCall(rejected, call, context)
+    return call.settle(outcome)
+  }
   const token = await renew(rejected, call, { context, held }).catch((reason: unknown) => {
-    held?.discard()
+    held.discard()
     throw reason
   })
   if (token === undefined) return call.settle(outcome)
-  held?.discard()
+  held.discard()
   context.sender.start()
   let repeated: Outcome
   try {
@@ -178,32 +182,40 @@ export function mayRenew(
   return !LACKS_SCOPE.test(String(challenge).replace(/\\([^"\\])/g, '$1'))
 }
 
-/** What renews the token, and the response that waits meanwhile; undefined if the call cannot be repeated. */
+/** Renews the token of a call that is not repeated. */
+export function renewForNextCall(rejected: AccessToken, call: CallTarget, context: AttachContext): void {
+  const options = renewalOptions(call, context, { canRepeat: false })
+  context.tokens.renewToken(rejected, options).catch(() => {}) // its failure is an event
+}
+
+function renewalOptions(
+  { url, method }: CallTarget,
+  { provider }: AttachContext,
+  attachment: { readonly canRepeat: boolean },
+): RenewOptions {
+  return { url, method, ...(provider.isReportedTo && { attachment }) }
+}
+
+/** What renews the token, and the response that waits meanwhile. */
 interface Renewal {
   readonly context: AttachContext
-  readonly held: Pick<HeldBody, 'overflow'> | undefined
+  readonly held: Pick<HeldBody, 'overflow'>
 }
 
 /**
  * The token to send a rejected call again with; undefined where the caller gets the API's own response: there is no other
- * token, or the call cannot be repeated, or the response is too large to be held. Then the renewal runs for the next call.
- * Rejects only when the call's signal ends the wait.
+ * token, or the response is too large to be held. Then the renewal runs for the next call. Rejects only when the call's
+ * signal ends the wait.
  */
 export async function renew(
   rejected: AccessToken,
   call: Pick<AuthorizedCall<unknown, unknown>, 'url' | 'method' | 'startWait'>,
-  { context: { tokens, provider }, held }: Renewal,
+  { context, held }: Renewal,
 ): Promise<AccessToken | undefined> {
-  const { url, method } = call
-  const attachment = provider.isReportedTo ? { canRepeat: held !== undefined } : undefined
-  const options = { url, method, ...(attachment && { attachment }) }
-  if (held === undefined) {
-    tokens.renewToken(rejected, options).catch(() => {}) // its failure is an event
-    return undefined
-  }
+  const options = renewalOptions(call, context, { canRepeat: true })
   const { signal, end } = call.startWait()
   try {
-    const renewing = tokens.renewToken(rejected, { ...options, signal })
+    const renewing = context.tokens.renewToken(rejected, { ...options, signal })
     const renewed = await Promise.race([renewing, held.overflow])
     return renewed?.value === rejected.value ? undefined : renewed // as a provider of the caller may return it
   } catch (error) {

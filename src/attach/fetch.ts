@@ -155,9 +155,8 @@ function sendRequest(context: AttachContext, given: RequestCall): Promise<Respon
       if (sent && spare) sent = copyOfRequest(spare, { signal: request.signal })
       else sent = isInInit ? request : copyOfRequest(request)
       if (isInInit) {
-        const sentOptions: RequestInit = { ...options, headers: withHeader(headers, header) }
-        if (body !== undefined) sentOptions.body = bodyToSend as typeof body
-        return Promise.resolve(wrapped(sent, sentOptions))
+        const parts = { headers: withHeader(headers, header), body: bodyToSend as NonNullable<typeof body> }
+        return Promise.resolve(wrapped(sent, { ...options, ...parts }))
       }
       sent.headers.set(header.name, header.value)
       return Promise.resolve(isAlone ? wrapped(sent) : wrapped(sent, { ...options }))

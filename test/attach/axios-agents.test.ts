@@ -83,7 +83,7 @@ describe.each(ADAPTERS)('a config of the adapter %s that is sent again', (adapte
     ['another instance with the token', () => attached()],
     ['an instance without the token', () => axios.create({ baseURL: ground.env.merchantUrl })],
     ['axios itself', () => axios],
-  ])('by %s uses the agent, time after time', async (_, other) => {
+  ])('by %s uses the agent, time after time', async (name, other) => {
     const { agent, config, calls } = given()
     const api = attached()
     const before = await failed(api, config)
@@ -92,6 +92,8 @@ describe.each(ADAPTERS)('a config of the adapter %s that is sent again', (adapte
     const third = await other(api).request(again.config)
     expect(calls()).toBe(3)
     for (const one of [again, third]) expect(agentOn(one.config)).toBe(agent)
+    const isAttached = !name.endsWith('without the token') && name !== 'axios itself'
+    expect([again.status, third.status]).toEqual(isAttached ? [200, 200] : [401, 401])
   })
 
   it('by axios-retry uses the agent of its call rather than that of the instance', async () => {
@@ -158,6 +160,26 @@ describe.each(ADAPTERS)('an interceptor with the adapter %s', (adapter) => {
     expect(calls()).toBe(1)
     expect(propertiesOf(own)).toEqual(before)
   })
+})
+
+it('a config shows no agent while the http adapter sends it, and nothing else in it is changed', async () => {
+  const { config } = httpAgent()
+  const api = ground.api({ adapter: 'http', ...config }, { header: 'X-Token' })
+  let sent: InternalAxiosRequestConfig | undefined
+  let before: unknown
+  api.interceptors.request.use((given) => {
+    sent = given
+    before = given.env
+    return given
+  })
+  const seen: unknown[][] = []
+  const validateStatus = () => {
+    seen.push([Object.keys(sent ?? {}).includes('httpAgent'), sent?.fetchOptions, sent?.env === before])
+    return true
+  }
+  await api.get('/orders', { validateStatus })
+  expect(seen[0]).toEqual([false, undefined, true])
+  expect(Object.keys(sent ?? {})).not.toContain('fetchOptions')
 })
 
 it('an adapter of the caller may copy the config', async () => {

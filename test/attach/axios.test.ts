@@ -673,6 +673,12 @@ it('a Unix socket gets no token, even with the URL of an API', async () => {
   expect([seen, ground.env.counts.token]).toEqual([[undefined], 0])
 })
 
+it('a call of an adapter of the caller whose URL cannot be read is settled as it is', async () => {
+  const adapter = (config: object) => Promise.resolve({ config, status: 401, data: 'own', headers: {} })
+  const api = ground.api({ adapter: adapter as never, baseURL: '', validateStatus: null })
+  expect(await api.get('x')).toMatchObject({ status: 401, data: 'own' })
+})
+
 // A proxy is a route that the caller chose, not a destination; over https it would see only the host.
 it("axios' proxy gets the token over http only in requests to the API", async () => {
   await using proxy = await scripted(({ path }, response) => {

@@ -214,7 +214,8 @@ describe('the wrapped fetch', () => {
   })
 
   it.each([URL_CALLED, ELSEWHERE])('may be a mock that returns nothing, for %s', async (url) => {
-    expect(await createAuthFetch(TOKENS, { fetch: vi.fn() })(url)).toBeUndefined()
+    const authFetch = createAuthFetch(TOKENS, { fetch: vi.fn() })
+    expect([await authFetch(url), await authFetch(new Request(url))]).toEqual([undefined, undefined])
   })
 
   it.each(['follow', 'manual', 'error'] as const)('gets the redirect mode %s', async (redirect) => {
@@ -376,6 +377,18 @@ describe('the body of a Request', () => {
   })
 })
 
+it.each<[string, RequestInit | undefined]>([
+  ['PUT', undefined],
+  ['DELETE', { method: 'DELETE' }],
+])('the method of a rejected Request is reported: %s', async (method, init) => {
+  const renew = vi.fn<TokenProvider['renewToken']>(async () => undefined)
+  const authFetch = createAuthFetch(provided({ current, renew }), {
+    fetch: answering(new Response('', { status: 401 })),
+  })
+  await authFetch(new Request(URL_CALLED, { method: 'PUT' }), init)
+  expect(renew.mock.calls[0]?.[1]).toMatchObject({ url: URL_CALLED, method })
+})
+
 describe('the body of a 401', () => {
   const CHUNK_BYTES = 1024
   const MOST_CHUNKS = MAX_HELD_BYTES / CHUNK_BYTES
@@ -477,6 +490,35 @@ describe('the body of a 401', () => {
     abort.abort('enough')
     expect(await rejectionOf(call)).toBe('enough')
     await until(() => seen.end !== '')
+  })
+
+  it('may break off while its call waits: the call is repeated nevertheless', async () => {
+    const { response } = rejected(chunks(2))
+    const [source, renewed] = [new TransformStream<Uint8Array>(), Promise.withResolvers<void>()]
+    const broken = new Response(source.readable, response)
+    const writer = source.writable.getWriter()
+    const renew: TokenProvider['renewToken'] = async () => {
+      writer.abort(new Error('broken off')).catch(() => {})
+      await renewed.promise
+      return token('second.token')
+    }
+    const call = createAuthFetch(provided({ current, renew }), { fetch: answering(broken) })(URL_CALLED)
+    await settled(20)
+    renewed.resolve()
+    expect((await call).status).toBe(200)
+  })
+
+  it('may be a stream of Node.js that fails, as with node-fetch', async () => {
+    const body = new Readable({ read() {} })
+    const listeners: number[] = []
+    const renew: TokenProvider['renewToken'] = async () => {
+      listeners.push(body.listenerCount('error'))
+      return token('second.token')
+    }
+    const answer = { status: 401, headers: new Headers(), body } as unknown as Response
+    const authFetch = createAuthFetch(provided({ current, renew }), { fetch: answering(answer) })
+    expect((await authFetch(URL_CALLED)).status).toBe(200)
+    expect(listeners).toEqual([1]) // without one, an error ends the process
   })
 
   it('is left to the wrapped fetch if that is reading it', async () => {

@@ -4,7 +4,7 @@ import { createAuthFetch, type TokenProvider } from 'merchant-auth'
 import { attachAuth, createAuthInterceptor } from 'merchant-auth/axios'
 import { createAuthDispatch } from 'merchant-auth/undici'
 import { Agent, request, fetch as undiciFetch } from 'undici'
-import { expect, it, onTestFinished, vi } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { Sender } from '../../src/attach/sender.ts'
 import { settled } from '../support/clock.ts'
 import { collectGarbage } from '../support/garbage.ts'
@@ -75,6 +75,22 @@ it('holds however many other attachments the provider has', async () => {
   expect(ground.events.filter(isWithheld)).toEqual([])
 })
 
+it('holds for calls that others overtake', async () => {
+  const below = createAuthFetch(ground.tokens, { fetch })
+  await below(ground.env.merchantUrl)
+  const gate = Promise.withResolvers<void>()
+  const later: typeof fetch = async (...args) => {
+    await gate.promise
+    return below(...args)
+  }
+  const slow = Array.from({ length: 7 }, () => createAuthFetch(ground.tokens, { fetch: later }))
+  const calls = slow.map((call) => call(ground.env.merchantUrl))
+  await createAuthFetch(ground.tokens)(ground.env.merchantUrl)
+  gate.resolve()
+  await Promise.all(calls)
+  expect(ground.events.filter(isWithheld)).toEqual([])
+})
+
 it('attachments that are no longer used are freed when there are more than eight', async () => {
   const used = (): WeakRef<Sender> => {
     const sender = new Sender(ground.tokens)
@@ -94,12 +110,79 @@ it('attachments that are no longer used are freed when there are more than eight
   expect(senders.filter(isFreed)).toHaveLength(8)
 })
 
-it('a header that the caller set by hand is still the caller’s own, with the token of the provider, too', async () => {
-  const [call, other] = [createAuthFetch(ground.tokens), createAuthFetch(ground.tokens)]
-  await Promise.all([call(ground.env.merchantUrl), other(ground.env.merchantUrl)])
+type Attach = (tokens: TokenProvider, url: string) => () => Promise<unknown>
+
+const ATTACHMENTS: Record<string, Attach> = {
+  createAuthFetch: (tokens, url) => {
+    const call = createAuthFetch(tokens)
+    return () => call(url)
+  },
+  attachAuth: (tokens, url) => {
+    const api = axios.create()
+    attachAuth(api, tokens)
+    return () => api.get(url)
+  },
+  createAuthDispatch: (tokens, url) => {
+    const agent = new Agent()
+    onTestFinished(() => agent.destroy())
+    const dispatcher = agent.compose(createAuthDispatch(tokens))
+    return async () => (await request(url, { dispatcher })).body.dump()
+  },
+}
+
+describe.each(Object.entries(ATTACHMENTS))('a header that the caller set by hand, beside %s', (_, attach) => {
+  const ENDS: Record<string, () => string> = {
+    'an accepted call': () => ground.env.merchantUrl,
+    'a repeated call': () => {
+      ground.env.revoke()
+      return ground.env.merchantUrl
+    },
+    'a call that failed': () => {
+      ground.env.fail('merchant', { kind: 'reset' })
+      return ground.env.merchantUrl
+    },
+  }
+  it.each(Object.entries(ENDS))(
+    'is the caller’s own after %s, with the token of the provider, too',
+    async (_, end) => {
+      const other = createAuthFetch(ground.tokens)
+      await other(ground.env.merchantUrl)
+      const call = attach(ground.tokens, end())
+      await call().catch(() => {})
+      const { value } = await ground.tokens.getToken()
+      await other(ground.env.merchantUrl, { headers: { authorization: `Bearer ${value}` } })
+      expect(ground.events.filter(isWithheld)).toMatchObject([{ reason: 'own-header' }])
+    },
+  )
+})
+
+it('a header that the caller set by hand is the caller’s own, while others of its attachment are sent, too', async () => {
+  const call = createAuthFetch(ground.tokens)
+  await call(ground.env.merchantUrl)
   const { value } = await ground.tokens.getToken()
+  const sent = call(ground.env.merchantUrl)
   await call(ground.env.merchantUrl, { headers: { authorization: `Bearer ${value}` } })
+  await sent
   expect(ground.events.filter(isWithheld)).toMatchObject([{ reason: 'own-header' }])
+})
+
+it('a call that is still under way after a renewal, and others, has its token', async () => {
+  const below = createAuthFetch(ground.tokens, { fetch })
+  const gate = Promise.withResolvers<void>()
+  let calls = 0
+  const delayed: typeof fetch = async (...args) => {
+    calls += 1
+    if (calls === 2) await gate.promise
+    return below(...args)
+  }
+  const call = createAuthFetch(ground.tokens, { fetch: delayed })
+  await call(ground.env.merchantUrl)
+  const late = call(ground.env.merchantUrl)
+  await ground.tokens.getToken({ forceRefresh: true })
+  for (let count = 0; count < 3; count += 1) await call(ground.env.merchantUrl)
+  gate.resolve()
+  await late
+  expect(ground.events.filter(isWithheld)).toEqual([])
 })
 
 it('a header of the caller with another value is still the caller’s own', async () => {

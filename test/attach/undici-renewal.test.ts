@@ -81,10 +81,13 @@ describe('an undici call, after a 401,', () => {
     })
     const dispatcher = agentWith(createAuthDispatch(tokens))
     const statuses: number[] = []
-    for (const path of ['', '/rejected', '', '/rejected'])
-      statuses.push((await request(api.url + path, { dispatcher })).statusCode)
-    expect(statuses).toEqual([200, 401, 200, 401])
+    const hints = vi.fn()
+    for (let pairs = 0; pairs < 10; pairs += 1)
+      for (const path of ['', '/rejected'])
+        statuses.push((await request(api.url + path, { dispatcher, onInfo: hints })).statusCode)
+    expect(statuses).toEqual(Array.from({ length: 20 }, (_, call) => (call % 2 === 0 ? 200 : 401)))
     expect(issue).toHaveBeenCalledTimes(2)
+    expect(hints).toHaveBeenCalledTimes(20 + 1) // one call was repeated
   })
 
   it('is repeated with the same form', async () => {
@@ -172,6 +175,15 @@ describe('a 401 that undici holds during the renewal', () => {
     await call.ended
     expect([call.events, received]).toEqual([['start', 'answer 401', 'end'], size])
     expect(pauses).toBeGreaterThan(100)
+  })
+
+  it('is handed out at once if it announces too much', async () => {
+    const headers = { 'content-length': String(MAX_HELD_BYTES + 1) }
+    await using api = await scripted((_, response) => void response.writeHead(401, headers).write('x'))
+    const { dispatcher, isAsked } = agentWithRenewal(api)
+    const call = startCall(dispatcher, api.url)
+    await until(() => call.events.includes('answer 401'))
+    expect([isAsked(), api.seen.length]).toEqual([true, 1])
   })
 
   it('waits for a caller who has paused, and then reaches the caller as it arrives', async () => {

@@ -19,7 +19,16 @@ import {
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { settled } from '../support/clock.ts'
 import { provided, token } from '../support/provided.ts'
-import { agentWith, authFor, autoDestroyed, RecordingHandler, tokensAt } from './undici-calls.ts'
+import {
+  agentWith,
+  authFor,
+  autoDestroyed,
+  type Played,
+  playedBy,
+  RecordingHandler,
+  startCall,
+  tokensAt,
+} from './undici-calls.ts'
 import { failureOf, listening, scripted, until } from './world.ts'
 
 const SENDERS: Record<string, (url: string, dispatcher: Dispatcher) => Promise<string>> = {
@@ -149,7 +158,17 @@ describe('an undici call with a cached token', () => {
 
   it.each([
     ['a record', { AUTHORIZATION: 'mine' }, { AUTHORIZATION: 'mine' }],
+    [
+      'a record with another spelling of it that is undefined',
+      { authorization: undefined, Authorization: 'mine' },
+      { authorization: undefined, Authorization: 'mine' },
+    ],
     ['a flat list', ['a', '1', 'authorization', 'mine'], ['a', '1', 'authorization', 'mine']],
+    [
+      'a flat list that has it twice, the first time undefined',
+      ['authorization', undefined, 'authorization', 'mine'],
+      ['authorization', undefined, 'authorization', 'mine'],
+    ],
     ['a Map', new Map([['Authorization', 'mine']]), { Authorization: 'mine' }],
     ['Headers', new Headers({ authorization: 'mine' }), { authorization: 'mine' }],
     ['a generator', [['authorization', 'mine']].values(), { authorization: 'mine' }],
@@ -269,6 +288,20 @@ it('an undici handler gets the same callbacks as without the token', async () =>
   ]
   expect(await callbacksWith(agentWith())).toEqual(expected)
   expect(await callbacksWith(agentWith(authFor(api)))).toEqual(expected)
+})
+
+it('an undici handler that pauses and resumes does so with undici', () => {
+  const attempts: Played[] = []
+  const call = startCall(agentWith(playedBy(attempts), authFor({ url: ORIGIN })), ORIGIN)
+  const [{ controller }] = attempts as [Played]
+  call.controller?.pause()
+  expect([controller.pause, controller.resume].map((method) => vi.mocked(method).mock.calls.length)).toEqual([
+    1, 0,
+  ])
+  call.controller?.resume()
+  expect([controller.pause, controller.resume].map((method) => vi.mocked(method).mock.calls.length)).toEqual([
+    1, 1,
+  ])
 })
 
 // Node.js' own fetch has the handlers of an older undici: a usual mistake.

@@ -73,7 +73,7 @@ export function attachAuth(instance: AxiosLike, tokens: TokenProvider, attach?: 
     hideAgents(config) // a call that is canceled before its adapter runs rejects with the config, too
     let isSent = false
     const adapt = (final: AxiosConfig): Promise<AxiosResponse> => {
-      if (final !== own.config) restoreAgents(final, own.config) // another interceptor copied it, or it is sent again
+      restoreAgents(final, own.config) // another interceptor may have copied it, or it is sent again
       if (isSent) return axiosOf(final).getAdapter(given, final)(final) // by another instance
       isSent = true
       own.config = final

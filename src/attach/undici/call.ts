@@ -6,6 +6,7 @@ import {
   mayRenew,
   type Rejection,
   renew,
+  renewForNextCall,
   reportAnswer,
   type Wait,
   waitForToken,
@@ -125,8 +126,8 @@ export class UndiciCall implements DispatchHandler {
   }
 
   async #renew(rejected: AccessToken, held: HeldResponse, mayWait: boolean): Promise<void> {
-    const renewal = { context: this.#context, held: mayWait ? held : undefined }
-    const renewed = await renew(rejected, this, renewal)
+    if (!mayWait) renewForNextCall(rejected, this, this.#context)
+    const renewed = mayWait ? await renew(rejected, this, { context: this.#context, held }) : undefined
     if (renewed !== undefined) {
       held.discard()
       this.#rejected = rejected

@@ -1,24 +1,32 @@
 /** The two APIs of a world: which tokens they accept. */
 
+import type { Grant } from './grant.ts'
+
 export const APIS = ['https://api.test.example/merchant', 'https://api.test.example/in-store'] as const
 /** A URL below none of `apiUrls`. */
 export const ELSEWHERE = 'https://other.test.example'
 
 export class Apis {
-  readonly #issued: ReadonlyMap<string, unknown>
+  readonly #issued: ReadonlyMap<string, Pick<Grant, 'remainsMs'>>
   readonly #revoked = new Set<string>()
   readonly #rejecting = new Set<string>()
-  /** The tokens that the APIs know; undefined: all. */
+  /** The tokens that the APIs know, until all of these have ended; undefined: all. */
   #known: ReadonlySet<string> | undefined
 
   /** `issued`: the tokens by value, oldest first, to which the endpoint adds. */
-  constructor(issued: ReadonlyMap<string, unknown>) {
+  constructor(issued: ReadonlyMap<string, Pick<Grant, 'remainsMs'>>) {
     this.#issued = issued
   }
 
   accepts(value: string | undefined, api: string): boolean {
-    const isKnown = value !== undefined && (this.#known ?? this.#issued).has(value)
-    return isKnown && !this.#revoked.has(value) && !this.#rejecting.has(api)
+    if (value === undefined || !this.#issued.has(value)) return false
+    return this.#knows(value) && !this.#revoked.has(value) && !this.#rejecting.has(api)
+  }
+
+  /** What a client cannot hide is an API that knows none of the tokens that may be used. */
+  #knows(value: string): boolean {
+    if (this.#known === undefined || this.#known.has(value)) return true
+    return [...this.#known].every((known) => (this.#issued.get(known)?.remainsMs ?? 0) <= 0)
   }
 
   /** All tokens issued so far are rejected from now on. */

@@ -120,11 +120,16 @@ export class Referee {
     return !this.#closed && (this.#newest?.certainlyRemainsMs ?? 0) > 0
   }
 
-  /** Returns a function that ends it. `waitingSince`: since when (monotonic ms) callers have been waiting. */
+  /** Returns a function that ends it. `waitingSince`: since when (monotonic ms) callers have been waiting; Infinity if none is. */
   requestBegins(waitingSince: number): () => void {
     const { inFlight, hasLeases } = this.#ledger
     if (this.#closed) this.problem('closed', 'a token request')
-    const isLeased = hasLeases && this.#now < waitingSince + this.#options.timeoutMs + LEASE_BEYOND_MS
+    // Of a run whose callers have gone, it is not known since when it waits.
+    const mayLackLease =
+      waitingSince === Number.POSITIVE_INFINITY
+        ? !this.hasToken
+        : this.#now >= waitingSince + this.#options.timeoutMs + LEASE_BEYOND_MS
+    const isLeased = hasLeases && !mayLackLease
     const others = [...inFlight].filter((other) => !this.#isOverdue(other) && (other.of === this || isLeased))
     if (others.length > 0) this.problem('oneRequest', `${others.length + 1} token requests`)
     const request = { of: this, beganAt: this.#beganAt }

@@ -17,7 +17,10 @@ await new Promise((resolve) => listener.close(resolve))
 
 const sandbox = await startSandbox({ quota: '10/h' })
 const { environment, clientId, merchantUrl } = sandbox.test
-Object.assign(process.env, sandbox.test.variables, { METRICS_PORT: String(port) })
+Object.assign(process.env, sandbox.test.variables, {
+  METRICS_HOST: '127.0.0.1',
+  METRICS_PORT: String(port),
+})
 const { tokens } = await import('./recipes/parts/telemetry.ts')
 await import('./recipes/parts/log-events.ts')
 const authFetch = createAuthFetch(tokens)

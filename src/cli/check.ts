@@ -310,16 +310,16 @@ const NOT_CALLED: Finding = {
 }
 
 const UNKNOWN = 'This response does not show whether the API accepts the token.'
-const API_FAILS = `The API itself fails. ${UNKNOWN} Try again later.`
+const API_FAILS = `The API itself fails, unless its text is about the token. ${UNKNOWN} Try again later.`
 const CHECK_URL = `Check the URL, and whether it supports GET. ${UNKNOWN}`
 const CALL_ADVICE: Readonly<Record<number, string>> = {
   401:
     'The API rejects the token, or this call alone: a store, an order or a permission that the account does not have. ' +
     'Try a URL that works for every account. If that is rejected, too, check that the audience and the API URL belong ' +
     "to the same environment, and look up in the service's documentation which header carries the token " +
-    '(--header-name, --scheme).',
+    '(--header-name, --scheme), and whether it wants a further key, which this command does not send.',
   403:
-    'The API, or a firewall in front of it, does not allow this request. The client may lack a permission or a scope. ' +
+    'The API, or a firewall in front of it, does not allow this request. Check the URL. The client may lack a permission or a scope. ' +
     'Ask the service. Once it has granted it, replace the token of running processes (docs/production.md).',
   429: 'Too many calls were made. Try again later.',
   431:

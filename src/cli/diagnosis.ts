@@ -75,7 +75,7 @@ export function diagnose(
 }
 
 const NOT_AN_ENDPOINT =
-  'Something other than a token endpoint responds at this URL, such as a web page, a login or a proxy. Check ' +
+  'Something other than a token endpoint responds at this URL, such as a web page, a login, a proxy or a firewall. Check ' +
   'MERCHANT_AUTH_URL; /oauth/token is appended to it where it is missing.'
 const NOT_STANDARD =
   'The response does not conform to RFC 6749 §5.1. Check MERCHANT_AUTH_URL. If it is correct, contact the service. The ' +
@@ -88,8 +88,8 @@ const EXPIRED =
   'program says in its option fetch how long the token lives (docs/another-token-endpoint.md).'
 const WRONG_CLIENT_TOO = 'Some return this for a wrong client ID or secret, too.'
 const REDIRECT =
-  'Correct MERCHANT_AUTH_URL. Typical causes are http instead of https, another host name, and a login page in front ' +
-  'of the endpoint.'
+  'Correct MERCHANT_AUTH_URL. Typical causes are http instead of https, another host name, a login page in front of the ' +
+  'endpoint, and a path that ends with a slash, which a program calls in its option fetch (docs/another-token-endpoint.md).'
 
 /** `MERCHANT_AUTH_URL (--auth-url)`, with a word before the flag. */
 function named(option: string, word = ''): string {
@@ -99,10 +99,10 @@ function named(option: string, word = ''): string {
 
 /** What to do about a rejection, in terms of variables and flags. */
 function adviceForRejection(
-  { status = 0, error, answer }: TokenRequestError,
+  { status = 0, error, errorDescription, answer }: TokenRequestError,
   options: Partial<TokenProviderOptions> = {},
 ): string {
-  const { reason, isExplained } = refusalOf(status, { error, detail: answer?.detail })
+  const { reason, isExplained } = refusalOf(status, { error, errorDescription, detail: answer?.detail })
   const form = options.bodyFormat === 'form' ? '' : FORM
   const fields = options.tokenParameters === undefined ? '' : FIELDS
   const advice: Readonly<Record<RefusalReason, string>> = {
@@ -110,10 +110,11 @@ function adviceForRejection(
     audience: AUDIENCE,
     grant: GRANT,
     'grant-type': GRANT_TYPE + form,
+    scope: SCOPE,
     format: FORMAT + form + fields,
     'no-endpoint': NO_ENDPOINT,
     'too-many': `Too many tokens were requested. Try again ${laterIn(answer)}.`,
-    server: `The token endpoint is in trouble. Try again ${laterIn(answer)}. ${WRONG_CLIENT_TOO}`,
+    server: `The token endpoint is in trouble. Try again ${laterIn(answer)}. ${WRONG_CLIENT_TOO}${form}`,
     other: 'Check MERCHANT_AUTH_URL, MERCHANT_AUTH_CLIENT_ID and MERCHANT_AUTH_AUDIENCE.',
   }
   const mayBeAnotherServer = !isExplained && (reason === 'client' || reason === 'audience')
@@ -141,7 +142,8 @@ const AUDIENCE =
   'This client may not request a token for this audience. Check MERCHANT_AUTH_AUDIENCE character by character, ' +
   'including a slash at the end, and check that it belongs to the same environment as MERCHANT_AUTH_URL.'
 const GRANT =
-  'The client is known, but may not use the client credentials grant. Ask the service to allow it.'
+  'The client may not use the client credentials grant, or is unknown here. Check MERCHANT_AUTH_URL and ' +
+  'MERCHANT_AUTH_CLIENT_ID, then ask the service to allow the grant.'
 const GRANT_TYPE =
   'This token endpoint does not support the client credentials grant. Check MERCHANT_AUTH_URL. If it is correct, ' +
   'contact the service.'
@@ -151,6 +153,9 @@ const NO_OAUTH_ERROR =
 const NO_ENDPOINT =
   'There is no token endpoint at this URL. Check MERCHANT_AUTH_URL; /oauth/token is appended to it where it is missing. ' +
   'The command cannot use the option fetch of a program, which may call another path.'
+const SCOPE =
+  'The token endpoint wants a scope, or another one: set it with --token-parameter, or in MERCHANT_AUTH_TOKEN_PARAMETERS ' +
+  '(scope=…).'
 const FORMAT = 'The token endpoint does not accept the request in this form. Check MERCHANT_AUTH_URL.'
 const FORM =
   " A server that expects a form instead of JSON needs the option bodyFormat: 'form' (here --body-format form)."

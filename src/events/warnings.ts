@@ -77,7 +77,7 @@ export function explanationOf({ reason, url, header, baseUrls }: CallWithoutToke
     case 'own-header':
       return {
         because: `the caller set the header ${header}`,
-        change: `Remove the code that sets it, for example an old interceptor, on calls to ${bases}.`,
+        change: `Remove the code that sets it, for example an old interceptor, or headers passed on from an incoming request, on calls to ${bases}.`,
       }
     case 'own-credentials':
       return {

@@ -85,7 +85,8 @@ describe('a failed token request', () => {
     [400, 'invalid_target', AUDIENCE],
     [400, 'other', 'Check MERCHANT_AUTH_URL, MERCHANT_AUTH_CLIENT_ID and MERCHANT_AUTH_AUDIENCE.'],
     [404, undefined, NO_ENDPOINT],
-    [405, undefined, NO_ENDPOINT],
+    [405, undefined, FORMAT],
+    [400, 'invalid_scope', '--token-parameter'],
     [408, undefined, SERVICE],
   ])('with status %i and the error %s has its own advice', async (status, error, advice) => {
     at.test.fail('token', { kind: 'status', status, body: error && { error } })

@@ -151,12 +151,12 @@ describe('the advice for a code of fetch', () => {
     ['CERT_NOT_YET_VALID', "The server's certificate is not valid yet"],
     ['ERR_TLS_CERT_ALTNAME_INVALID', 'The certificate is for another host name'],
     ['HOSTNAME_MISMATCH', 'The certificate is for another host name'],
-    ['UNABLE_TO_VERIFY_LEAF_SIGNATURE', 'No certificate authority that Node.js trusts'],
+    ['UNABLE_TO_VERIFY_LEAF_SIGNATURE', 'The server may not send its intermediate certificate'],
     ['INVALID_CA', 'No certificate authority that Node.js trusts'],
     ['SELF_SIGNED_CERT_IN_CHAIN', 'No certificate authority that Node.js trusts'],
     ['ERR_SSL_WRONG_VERSION_NUMBER', 'This port does not speak TLS'],
     ['ERR_SSL_PACKET_LENGTH_TOO_LONG', 'This port does not speak TLS'],
-    ['EPROTO', 'This port does not speak TLS'],
+    ['EPROTO', 'The server requires a client certificate'],
     ['ERR_OSSL_BAD_DECRYPT', 'The client certificate or its key cannot be opened'],
     ['ERR_CRYPTO_UNSUPPORTED_OPERATION', 'The client certificate or its key cannot be opened'],
     ['UND_ERR_INVALID_ARG', 'A dispatcher works with the fetch of its own undici'],
@@ -173,14 +173,22 @@ describe('the advice for a code of fetch', () => {
   const FAMILIES: [code: string, advice: string][] = [
     ['HPE_INVALID_CONSTANT', 'It is not valid HTTP'],
     ['UND_ERR_RES_EXCEEDED', 'It is not valid HTTP'],
-    ['ERR_SSL_TLSV1_ALERT_UNKNOWN_CA', 'The server may require a client certificate'],
-    ['ERR_SSL_NO_CIPHER_MATCH', 'The server may require a client certificate'],
-    ['ERR_TLS_HANDSHAKE_TIMEOUT', 'The server may require a client certificate'],
+    ['ERR_SSL_TLSV1_ALERT_UNKNOWN_CA', 'The server requires a client certificate'],
+    ['ERR_SSL_NO_CIPHER_MATCH', 'The server requires a client certificate'],
+    ['ERR_TLS_HANDSHAKE_TIMEOUT', 'The server requires a client certificate'],
   ]
 
   it.each([...CODES, ...FAMILIES])('is its own: %s', (code, advice) => {
     expect(meaningOf(code).advice.slice(0, advice.length)).toBe(advice)
     expect(meaningOf(code).code).toBe(code)
+  })
+
+  it('of EPROTO is in its message', () => {
+    const error = new Error(
+      'write EPROTO 0A:error:0A00010B:SSL routines:ssl3_get_record:wrong version number',
+    )
+    const failure = networkFailureOf(Object.assign(error, { code: 'EPROTO' }), { isLoopback: false })
+    expect(failure).toMatchObject({ code: 'EPROTO', advice: expect.stringContaining('does not speak TLS') })
   })
 
   it.each(CODES)('is not for a longer code that contains it: %s', (code, advice) => {

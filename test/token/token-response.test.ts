@@ -381,12 +381,15 @@ const oauth = (error?: string, error_description?: string) => ({ error, error_de
 describe('the error message for a status', () => {
   const CHECK = 'Check authUrl, clientId and audience.'
   const TROUBLE =
-    'The token endpoint is in trouble: try again later. Some return this for a wrong client or secret, too.'
+    'The token endpoint is in trouble: try again later. Some return this for a wrong client or secret, too. ' +
+    "A server that takes a form instead of JSON needs bodyFormat: 'form'."
   const CLIENT =
     'Check authUrl, clientId and clientSecret, and how the endpoint expects them ' +
     '(merchant-auth/docs/troubleshooting.md#the-token-endpoint-rejects-the-client).'
   const AUDIENCE = 'Check that this client may ask for this audience.'
-  const GRANT = 'Ask the service to allow this client the client credentials grant.'
+  const GRANT =
+    'Check authUrl and clientId. If they are correct, ask the service to allow this client the client credentials grant.'
+  const SCOPE = 'Check the scope: tokenParameters has it.'
   it.each([
     [400, '', '400', FORMAT],
     [415, '', '415', FORMAT],
@@ -394,13 +397,21 @@ describe('the error message for a status', () => {
     [400, oauth('invalid_request', 'No audience.'), '400 (invalid_request: No audience.)', FORMAT],
     [400, oauth(undefined, 'No audience.'), '400 (No audience.)', FORMAT],
     [400, oauth('', ''), '400', FORMAT],
-    [400, oauth('invalid_scope'), '400 (invalid_scope)', CHECK],
+    [400, oauth('invalid_scope'), '400 (invalid_scope)', SCOPE],
+    [400, oauth('invalid_request', "No 'scope'."), "400 (invalid_request: No 'scope'.)", SCOPE],
     [404, '<html>', '404', CHECK],
+    [405, '', '405', FORMAT],
+    [401, oauth('unauthorized_client'), '401 (unauthorized_client)', CLIENT],
     [499, '', '499', CHECK],
     [401, '', '401', CLIENT],
     [401, oauth('access_denied'), '401 (access_denied)', CLIENT],
     [400, oauth('invalid_client'), '400 (invalid_client)', CLIENT],
-    [403, '', '403', `${AUDIENCE.slice(0, -1)}, and whether a firewall or a gateway rejects the request.`],
+    [
+      403,
+      '',
+      '403',
+      'Check authUrl, and that this client may ask for this audience, and whether a firewall or a gateway rejects the request.',
+    ],
     [400, oauth('access_denied'), '400 (access_denied)', AUDIENCE],
     [400, oauth('invalid_target'), '400 (invalid_target)', AUDIENCE],
     [403, oauth('unauthorized_client'), '403 (unauthorized_client)', GRANT],
@@ -463,6 +474,14 @@ describe('the error message for a status', () => {
       )
     },
   )
+
+  it.each([
+    ['https://auth.test.example/oauth/token/', true],
+    ['https://other.test.example/oauth/token/', false],
+  ])('that redirects to %s names the page on other paths: %s', async (location, isNamed) => {
+    const { message } = await failure(status(307, '', { location }))
+    expect(message.includes('docs/another-token-endpoint.md')).toBe(isNamed)
+  })
 })
 
 describe('the error message without a complete response', () => {

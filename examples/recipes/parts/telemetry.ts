@@ -4,6 +4,10 @@ import { MeterProvider } from '@opentelemetry/sdk-metrics'
 import { createTokenProvider, optionsFromEnv } from 'merchant-auth'
 import { createTelemetry } from 'merchant-auth/opentelemetry'
 
-const port = Number(process.env['METRICS_PORT'] ?? 9464)
-metrics.setGlobalMeterProvider(new MeterProvider({ readers: [new PrometheusExporter({ port })] })) // path: /metrics
+const { METRICS_HOST: host = '0.0.0.0', METRICS_PORT: port = '9464' } = process.env
+const exporter = new PrometheusExporter(
+  { host, port: Number(port) },
+  (error) => error && console.error(error),
+) // /metrics
+metrics.setGlobalMeterProvider(new MeterProvider({ readers: [exporter] }))
 export const tokens = createTokenProvider({ ...optionsFromEnv(), onEvent: createTelemetry() })

@@ -25,23 +25,28 @@ interface Kind {
   readonly isLasting?: true
 }
 
+const NO_INTERMEDIATE =
+  'The server may not send its intermediate certificate, which browsers find by themselves: then its operator has to add it. '
 const UNKNOWN_AUTHORITY =
   'No certificate authority that Node.js trusts has signed the certificate. If your company has its own authority, add ' +
   'its certificate: NODE_EXTRA_CA_CERTS=ca.pem in the environment (in a file of --env-file Node.js does not see it), or ' +
   'NODE_OPTIONS=--use-system-ca. Do not turn verification off.'
 const MUTUAL_TLS =
-  'The server may require a client certificate (mutual TLS), or there is no TLS version that both sides support.'
+  'The server requires a client certificate (mutual TLS), or refuses the one that it got (has it expired?), or the two sides ' +
+  'share no TLS version. For "legacy renegotiation" or "key too small", its operator has to update it.'
 const SEVERAL_ADDRESSES =
   ' Node.js allows each of several addresses 250 ms to connect: for a distant one, set ' +
   'NODE_OPTIONS=--network-family-autoselection-attempt-timeout=2000.'
 const NO_SANDBOX =
   'Nothing listens on this port. If it is the sandbox, is it running? Each start has a new port and a new secret: write ' +
-  'its output to .env again. Otherwise check the port in the URL, and whether the service is running.'
+  'its output to .env again. In a container, localhost is the container itself. Otherwise check the port in the URL, and ' +
+  'whether the service is running.'
 const UNKNOWN = 'Check the URL, the network, the firewall and the proxy.'
 
 /** What to do about a DNS server that does not respond. */
 export const NO_DNS: string =
-  'The DNS server did not respond. Check the network and the DNS settings of this machine or container, and try again.'
+  'The DNS server did not respond, or cannot answer now. Check the network and the DNS settings of this machine or container ' +
+  '(in Docker, the name of the other service, and whether both are in one network), and try again.'
 
 /** What to do about a connection that ends before the response does. */
 export const BROKEN_OFF: string =
@@ -102,19 +107,27 @@ const KINDS: readonly Kind[] = [
   },
   { pattern: /^ERR_SSL_\w*_ALERT_\w*(?:CERT|UNKNOWN_CA)/, step: 'tls', advice: MUTUAL_TLS, isLasting: true },
   {
+    pattern: /^UNABLE_TO_VERIFY_LEAF_SIGNATURE$/,
+    step: 'tls',
+    advice: NO_INTERMEDIATE + UNKNOWN_AUTHORITY,
+    isLasting: true,
+  },
+  {
     // Deno has no codes.
-    pattern: /^(?:[A-Z_]*CERT[A-Z_]*|UNABLE_TO_VERIFY_LEAF_SIGNATURE|INVALID_CA)$|invalid peer certificate/,
+    pattern: /^(?:[A-Z_]*CERT[A-Z_]*|INVALID_CA)$|invalid peer certificate/,
     step: 'tls',
     advice: UNKNOWN_AUTHORITY,
     isLasting: true,
   },
   {
-    pattern: /^(?:ERR_SSL_WRONG_VERSION_NUMBER|ERR_SSL_PACKET_LENGTH_TOO_LONG|EPROTO)$/,
+    // Of node:https, EPROTO says no more than that TLS failed; the message has the reason.
+    pattern:
+      /wrong version number|packet length too long|^ERR_SSL_(?:WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG)$/,
     step: 'tls',
     advice:
       'This port does not speak TLS. Check the port in the URL, and whether the URL should begin with http:.',
   },
-  { pattern: /^ERR_(?:SSL|TLS)_/, step: 'tls', advice: MUTUAL_TLS },
+  { pattern: /^(?:ERR_(?:SSL|TLS)_|EPROTO$)/, step: 'tls', advice: MUTUAL_TLS },
   {
     pattern: /^(?:ERR_OSSL_[A-Z\d_]+|ERR_CRYPTO_UNSUPPORTED_OPERATION|mac verify failure)$/,
     step: 'program',
@@ -139,9 +152,8 @@ const KINDS: readonly Kind[] = [
     pattern: /\bExpected signal .*AbortSignal|^Cross-Origin Request Blocked|^fetch is not a function$/,
     step: 'program',
     advice:
-      'The test environment (jsdom, happy-dom) lacks or replaces fetch or AbortSignal. Run the test in the environment ' +
-      '"node": ' +
-      `${inManual('test-environments')}.`,
+      'fetch or AbortSignal is missing or replaced. In a test (jsdom, happy-dom), run it in the environment "node": ' +
+      `${inManual('test-environments')}. In a program, use the fetch of Node.js.`,
     isLasting: true,
   },
   { pattern: /^ReferenceError$/, step: 'program', advice: 'Correct the fetch function.', isLasting: true },

@@ -10,6 +10,7 @@ import type { OAuthError } from './token-response.ts'
  * - `audience`: the client may not request a token for this audience
  * - `grant`: the client may not use the client credentials grant
  * - `grant-type`: the endpoint does not support that grant, or does not find it in the body
+ * - `scope`: the endpoint wants a scope, or another one
  * - `format`: the endpoint does not accept the body
  * - `no-endpoint`: there is no token endpoint at this URL
  * - `too-many`: too many tokens were requested
@@ -21,6 +22,7 @@ export type RefusalReason =
   | 'audience'
   | 'grant'
   | 'grant-type'
+  | 'scope'
   | 'format'
   | 'no-endpoint'
   | 'too-many'
@@ -45,6 +47,7 @@ const BY_ERROR: Readonly<Record<string, RefusalReason>> = {
   invalid_audience: 'audience',
   unauthorized_client: 'grant',
   unsupported_grant_type: 'grant-type',
+  invalid_scope: 'scope',
   temporarily_unavailable: 'server',
   server_error: 'server',
 }
@@ -52,15 +55,18 @@ const BY_ERROR: Readonly<Record<string, RefusalReason>> = {
 const INVALID_REQUEST = 'invalid_request'
 
 /** The reason for a status and an OAuth error. */
-export function refusalOf(status: number, { error, detail }: OAuthError): Refusal {
+export function refusalOf(status: number, { error, errorDescription, detail }: OAuthError): Refusal {
   // These say more than an error beside them: Auth0 calls too many requests access_denied, others an overload invalid_client.
   if (status === 429) return { reason: 'too-many', isExplained: false }
   if (status === 408 || status >= 500) return { reason: 'server', isExplained: false }
   const oauthError = error?.toLowerCase() ?? codeIn(detail)
-  // Auth0 returns it for a wrong secret.
-  if (status === 401 && oauthError === 'access_denied') return { reason: 'client', isExplained: true }
+  // Auth0 returns the first one for a wrong secret, Keycloak the second one.
+  if (status === 401 && ['access_denied', 'unauthorized_client'].includes(oauthError))
+    return { reason: 'client', isExplained: true }
   const explained = BY_ERROR[oauthError]
   if (explained !== undefined) return { reason: explained, isExplained: true }
+  if (status === 400 && /\bscope\b/i.test(errorDescription ?? detail ?? ''))
+    return { reason: 'scope', isExplained: true }
   return { reason: reasonOfStatus(status, oauthError || withoutStatus(detail)), isExplained: false }
 }
 
@@ -82,8 +88,8 @@ function withoutStatus(detail = ''): string {
 function reasonOfStatus(status: number, words: string): RefusalReason {
   if (status === 401) return 'client'
   if (status === 403) return 'audience'
-  if (status === 404 || status === 405) return 'no-endpoint'
-  if (status === 415) return 'format'
+  if (status === 404) return 'no-endpoint'
+  if (status === 405 || status === 415) return 'format'
   if (status === 400 && (words === '' || words === INVALID_REQUEST)) return 'format'
   return 'other'
 }
@@ -105,14 +111,17 @@ export function adviceFor(
   const between = isExplained ? '' : ', and whether a firewall or a gateway rejects the request'
   const advice: Readonly<Record<RefusalReason, string>> = {
     client: `Check authUrl, clientId and ${credential.option}, and how the endpoint expects them (${CLIENT_REFUSED}).`,
-    audience: `Check that this client may ask for this audience${between}.`,
-    grant: 'Ask the service to allow this client the client credentials grant.',
+    audience: `Check ${isExplained ? '' : 'authUrl, and '}that this client may ask for this audience${between}.`,
+    grant:
+      'Check authUrl and clientId. If they are correct, ask the service to allow this client the client credentials grant.',
     'grant-type': CHECK + form,
+    scope: 'Check the scope: tokenParameters has it.',
     format: CHECK + form,
     'no-endpoint': CHECK,
     'too-many': TOO_MANY,
     server:
-      'The token endpoint is in trouble: try again later. Some return this for a wrong client or secret, too.',
+      'The token endpoint is in trouble: try again later. Some return this for a wrong client or secret, too.' +
+      form,
     other: CHECK,
   }
   return advice[reason]

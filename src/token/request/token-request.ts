@@ -272,9 +272,13 @@ export class TokenRequest {
     const { status } = response
     const retryAfterMs = readRetryAfter(response, this.#options.clock.epochMs())
     const location = redirectTarget(response, this.#context.secrets)
+    const isSameOrigin = location === new URL(this.#options.endpoint).origin
+    const advice = isSameOrigin
+      ? ' If the path is another one, or ends with a slash: merchant-auth/docs/another-token-endpoint.md.'
+      : ''
     return this.#failure(
       `POST ${this.#endpoint} returned a redirect${location && ` to ${location}`}, which is never followed: ` +
-        'it would forward the credentials. Check authUrl.',
+        `it would forward the credentials. Check authUrl.${advice}`,
       {
         code: 'ERR_TOKEN_REDIRECT',
         retryable: false,

@@ -311,7 +311,7 @@ const NOT_CALLED: Finding = {
 
 const UNKNOWN = 'This response does not show whether the API accepts the token.'
 const API_FAILS = `The API itself fails, unless its text is about the token. ${UNKNOWN} Try again later.`
-const CHECK_URL = `Check the URL, and whether it supports GET. ${UNKNOWN}`
+const CHECK_URL = `Unless its text is about the token: check the URL, and whether it supports GET. ${UNKNOWN}`
 const CALL_ADVICE: Readonly<Record<number, string>> = {
   401:
     'The API rejects the token, or this call alone: a store, an order or a permission that the account does not have. ' +

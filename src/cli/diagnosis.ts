@@ -115,7 +115,9 @@ function adviceForRejection(
     'no-endpoint': NO_ENDPOINT,
     'too-many': `Too many tokens were requested. Try again ${laterIn(answer)}.`,
     server: `The token endpoint is in trouble. Try again ${laterIn(answer)}. ${WRONG_CLIENT_TOO}${form}`,
-    other: 'Check MERCHANT_AUTH_URL, MERCHANT_AUTH_CLIENT_ID and MERCHANT_AUTH_AUDIENCE.',
+    other:
+      'Check MERCHANT_AUTH_URL, the client ID and its secret or assertion, and MERCHANT_AUTH_AUDIENCE, and that they belong to one ' +
+      'environment.',
   }
   const mayBeAnotherServer = !isExplained && (reason === 'client' || reason === 'audience')
   return advice[reason] + (mayBeAnotherServer ? NO_OAUTH_ERROR : '')

@@ -466,7 +466,7 @@ describe('check --call', () => {
     [404, 'whether it supports GET'],
     [429, 'Too many calls'],
     [431, 'too long for the API'],
-    [410, 'Check the URL'],
+    [410, 'check the URL'],
     [502, 'The API itself fails'],
   ])('explains the status %i', async (status, advice) => {
     at.test.fail('merchant', { kind: 'status', status, retryAfter: 7 })

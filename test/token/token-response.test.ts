@@ -49,6 +49,8 @@ async function expectIssues(answer: Answer, issues: Record<string, string>): Pro
   expect([made.endpoint.count, made.provider.currentToken()]).toEqual([1, undefined])
 }
 
+const OTHER = 'Check authUrl, clientId, clientSecret and audience, and that they belong to one environment.'
+
 describe('expires_in', () => {
   it.each([
     [1, 1],
@@ -221,7 +223,7 @@ describe('an error with a success status', () => {
       error: body['error'],
       retryable: false,
     })
-    expect(error.message).toContain(`${WHERE} returned 200 (${said}). Check authUrl, clientId and `)
+    expect(error.message).toContain(`${WHERE} returned 200 (${said}). Check authUrl, clientId`)
     expect(made.endpoint.count).toBe(1)
     expect(made.events.at(-1)).toMatchObject({
       type: 'token-request-failed',
@@ -315,7 +317,7 @@ describe('an error response of another shape', () => {
     ['an echoed secret', { message: `Unknown: ${SECRET}` }, 'Unknown: [hidden]'],
   ])('has one line of it in its message: %s', async (_, body, said) => {
     const error = await failure(status(400, body))
-    expect(error.message).toBe(`${WHERE} returned 400 (${said}). Check authUrl, clientId and audience.`)
+    expect(error.message).toBe(`${WHERE} returned 400 (${said}). ${OTHER}`)
     expect(error.errorDescription).toBeUndefined()
   })
 
@@ -402,7 +404,7 @@ describe('the error message for a status', () => {
     [404, '<html>', '404', CHECK],
     [405, '', '405', FORMAT],
     [401, oauth('unauthorized_client'), '401 (unauthorized_client)', CLIENT],
-    [499, '', '499', CHECK],
+    [499, '', '499', OTHER],
     [401, '', '401', CLIENT],
     [401, oauth('access_denied'), '401 (access_denied)', CLIENT],
     [400, oauth('invalid_client'), '400 (invalid_client)', CLIENT],

@@ -122,7 +122,7 @@ export function adviceFor(
     server:
       'The token endpoint is in trouble: try again later. Some return this for a wrong client or secret, too.' +
       form,
-    other: CHECK,
+    other: `Check authUrl, clientId, ${credential.option} and audience, and that they belong to one environment.`,
   }
   return advice[reason]
 }

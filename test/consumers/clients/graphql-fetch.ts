@@ -6,7 +6,8 @@ type Result = { errors?: { extensions?: { code?: string } }[] }
 /** Turns a 200 that says UNAUTHENTICATED into a 401, after which the token is renewed and the call repeated. */
 async function checkedFetch(...request: Parameters<typeof fetch>): Promise<Response> {
   const response = await fetch(...request)
-  if (response.status !== 200) return response
+  const isJson = response.headers.get('content-type')?.includes('json')
+  if (response.status !== 200 || !isJson) return response
   const { errors } = (await response.clone().json()) as Result
   const isRejected = errors?.some(({ extensions }) => extensions?.code === 'UNAUTHENTICATED')
   return isRejected ? new Response(response.body, { status: 401, headers: response.headers }) : response

@@ -1,5 +1,4 @@
 /** The configuration of the commands that request a token: the variables of `optionsFromEnv`, or flags instead. */
-import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { parseEnv } from 'node:util'
@@ -13,6 +12,7 @@ import type { locateStore } from '../options/store-location.ts'
 import {
   decodeFile,
   decodeSecretFile,
+  exists,
   type FileText,
   unreadableFile,
   withoutLineBreak,
@@ -72,7 +72,7 @@ export function unreadDotenv(
   command: string,
   { dotenv }: FlagValues<typeof SETTINGS_FLAGS>,
 ): string | undefined {
-  if (dotenv !== undefined || !existsSync(resolve('.env'))) return undefined
+  if (dotenv !== undefined || !exists(resolve('.env'))) return undefined
   return `A file .env is here. Read it with:\nnpx merchant-auth ${command} --dotenv .env`
 }
 

@@ -51,5 +51,14 @@ export function unreadableFile(path: string, { code }: NodeJS.ErrnoException): F
 /** Whether a text begins with a folder that is there: a secret may begin with a slash, and contain more, as base64 does. */
 function isSurelyPath(text: string): boolean {
   const [folder] = /^(?:[a-z]:)?[\\/]*[^\\/]+[\\/]/i.exec(text) ?? []
-  return folder !== undefined && existsSync(folder)
+  return folder !== undefined && exists(folder)
+}
+
+/** Whether something is at a path. Where the program may not look, `existsSync` throws: Node.js' permission model. */
+export function exists(path: string): boolean {
+  try {
+    return existsSync(path)
+  } catch {
+    return false
+  }
 }

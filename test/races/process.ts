@@ -117,9 +117,14 @@ export class Process {
     return this.all.filter(({ isSettled, request }) => !isSettled && !request.ended)
   }
 
-  /** Since when (monotonic ms) callers have been waiting for a token. */
+  /** Since when (monotonic ms) callers have been waiting for a token. The run of one that was aborted goes on. */
   get #waitingSince(): number {
-    return Math.min(...this.waiting.filter(({ isSending }) => !isSending).map(({ since }) => since))
+    const { endedAt } = this.referee
+    const isWaiting = ({ isSending, isSettled, controller, since, request }: Call): boolean =>
+      !request.ended &&
+      !isSending &&
+      (!isSettled || (controller?.signal.aborted === true && since >= endedAt))
+    return Math.min(...this.all.filter(isWaiting).map(({ since }) => since))
   }
 
   getToken({ isAbortable = false }: CallOptions = {}): Call {

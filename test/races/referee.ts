@@ -45,6 +45,8 @@ export interface RefereeOptions extends GrantOptions {
 
 interface TokenRequest {
   readonly of: Referee
+  /** Whether it must have a lease: callers that have waited for too long go on without one. */
+  readonly isLeased: boolean
   /** When (monotonic ms) its first attempt began. */
   readonly beganAt: number
 }
@@ -97,6 +99,8 @@ export class Referee {
   #isFor401 = false
   #failuresBefore = 0
   #lost = 0
+  /** When (monotonic ms) the last acquisition ended. */
+  #endedAt = Number.NEGATIVE_INFINITY
 
   constructor(ledger: Ledger, options: RefereeOptions) {
     this.#ledger = ledger
@@ -105,6 +109,10 @@ export class Referee {
 
   problem(promise: PromiseName, what: string): void {
     this.#ledger.problems.push(`${PROMISES[promise]}: ${what} (at ${this.#now} ms)`)
+  }
+
+  get endedAt(): number {
+    return this.#endedAt
   }
 
   get closed(): boolean {
@@ -120,19 +128,17 @@ export class Referee {
     return !this.#closed && (this.#newest?.certainlyRemainsMs ?? 0) > 0
   }
 
-  /** Returns a function that ends it. `waitingSince`: since when (monotonic ms) callers have been waiting; Infinity if none is. */
+  /** Returns a function that ends it. `waitingSince`: since when (monotonic ms) callers have been waiting for a token, those included
+   * that were aborted meanwhile. */
   requestBegins(waitingSince: number): () => void {
     const { inFlight, hasLeases } = this.#ledger
     if (this.#closed) this.problem('closed', 'a token request')
-    // Of a run whose callers have gone, it is not known since when it waits.
-    const mayLackLease =
-      waitingSince === Number.POSITIVE_INFINITY
-        ? !this.hasToken
-        : this.#now >= waitingSince + this.#options.timeoutMs + LEASE_BEYOND_MS
-    const isLeased = hasLeases && !mayLackLease
-    const others = [...inFlight].filter((other) => !this.#isOverdue(other) && (other.of === this || isLeased))
+    const isLeased = hasLeases && this.#now < waitingSince + this.#options.timeoutMs + LEASE_BEYOND_MS
+    const others = [...inFlight].filter(
+      (other) => !this.#isOverdue(other) && (other.of === this || (isLeased && other.isLeased)),
+    )
     if (others.length > 0) this.problem('oneRequest', `${others.length + 1} token requests`)
-    const request = { of: this, beganAt: this.#beganAt }
+    const request = { of: this, beganAt: this.#beganAt, isLeased }
     inFlight.add(request)
     return () => void inFlight.delete(request)
   }
@@ -198,11 +204,14 @@ export class Referee {
       this.#isFor401 = (this.#newest?.certainlyRemainsMs ?? 0) > (this.#newest?.windowMs ?? 0)
     } else if (event.type === 'token-request-failed') {
       this.#issued = [] // past its margin when it arrived
-      if (event.nextTryMs === undefined) this.#ledger.failures += 1
+      if (event.nextTryMs !== undefined) return
+      this.#ledger.failures += 1
+      this.#endedAt = this.#now
     } else if (event.type === 'token-acquired') this.#acquired(event.source)
   }
 
   #acquired(source: 'endpoint' | 'store'): void {
+    this.#endedAt = this.#now
     const [issued, ...others] = this.#issued
     // With a store, another process may have issued it. A request that outlived its run leaves two.
     this.#newest = source === 'endpoint' && others.length === 0 ? issued : undefined

@@ -13,8 +13,8 @@ import { type Ledger, Referee, type RefereeOptions } from './referee.ts'
 
 /** Longer than any pause or limit, but for the doubt about a 401. */
 const LIMITS_MS = 3_601_000
-/** So many calls of a process may get a 401 before the token is renewed. */
-const MOST_IN_DOUBT = 15
+/** So many calls of a process may get a 401: the last one renews, but was repeated already, with the token before. */
+const MOST_IN_DOUBT = 16
 const MINUTE_MS = 60_000
 const CLOSE = 'close()'
 

@@ -116,11 +116,12 @@ function adviceForRejection(
     'too-many': `Too many tokens were requested. Try again ${laterIn(answer)}.`,
     server: `The token endpoint is in trouble. Try again ${laterIn(answer)}. ${WRONG_CLIENT_TOO}${form}`,
     other:
-      'Check MERCHANT_AUTH_URL, the client ID and its secret or assertion, and MERCHANT_AUTH_AUDIENCE, and that they belong to one ' +
+      'Unless the response says why, check MERCHANT_AUTH_URL, the client ID and its secret or assertion, and MERCHANT_AUTH_AUDIENCE, and that they belong to one ' +
       'environment.',
   }
   const mayBeAnotherServer = !isExplained && (reason === 'client' || reason === 'audience')
-  return advice[reason] + (mayBeAnotherServer ? NO_OAUTH_ERROR : '')
+  const hint = reason === 'audience' ? `${NO_OAUTH_ERROR} ${WRONG_CLIENT_TOO}` : NO_OAUTH_ERROR
+  return advice[reason] + (mayBeAnotherServer ? hint : '')
 }
 
 /** When the response asks for the next request: this package may obey it in part. */
@@ -134,23 +135,23 @@ const ONE_DAY_MS = 86_400_000
 
 const CLIENT =
   'The token endpoint rejects the client ID or the client secret. Check that both belong to this environment (production ' +
-  'and test have their own), that the secret is the latest one, and that it has no stray quote or space. If they are ' +
+  'and test have their own), that the secret is the latest one and has not expired, and that it has no stray quote or space. If they are ' +
   'correct, it may expect them as a form (--body-format form), or by HTTP Basic (docs/another-token-endpoint.md).'
 const ASSERTION =
   'The token endpoint rejects the client ID or the assertion. Check that the service knows its public key, that iss and sub are the ' +
   'client ID, that aud is what the token endpoint expects, and that it has not expired or been used before. Also compare ' +
   "this machine's clock: an iat in the future is rejected, so set it some seconds back (docs/assertions.md)."
 const AUDIENCE =
-  'This client may not request a token for this audience. Check MERCHANT_AUTH_AUDIENCE character by character, ' +
+  'Unless its text says something else, this client may not request a token for this audience. Check MERCHANT_AUTH_AUDIENCE character by character, ' +
   'including a slash at the end, and check that it belongs to the same environment as MERCHANT_AUTH_URL.'
 const GRANT =
-  'The client may not use the client credentials grant, or is unknown here. Check MERCHANT_AUTH_URL and ' +
+  'The client may not use the client credentials grant, or is unknown or disabled here. Check MERCHANT_AUTH_URL and ' +
   'MERCHANT_AUTH_CLIENT_ID, then ask the service to allow the grant.'
 const GRANT_TYPE =
   'This token endpoint does not support the client credentials grant. Check MERCHANT_AUTH_URL. If it is correct, ' +
   'contact the service.'
 const NO_OAUTH_ERROR =
-  ' The response contains no OAuth error, so it may come from an API (check MERCHANT_AUTH_URL), or from something in ' +
+  ' The response contains no usual OAuth error, so it may come from an API (check MERCHANT_AUTH_URL), or from something in ' +
   'between, such as a firewall, an IP allowlist or a gateway.'
 const NO_ENDPOINT =
   'There is no token endpoint at this URL. Check MERCHANT_AUTH_URL; /oauth/token is appended to it where it is missing. ' +

@@ -83,7 +83,7 @@ describe('a failed token request', () => {
     [400, 'invalid_request', FORMAT],
     [403, undefined, AUDIENCE],
     [400, 'invalid_target', AUDIENCE],
-    [400, 'other', 'Check MERCHANT_AUTH_URL, the client ID and its secret'],
+    [400, 'other', 'check MERCHANT_AUTH_URL, the client ID and its secret'],
     [404, undefined, NO_ENDPOINT],
     [405, undefined, FORMAT],
     [400, 'invalid_scope', '--token-parameter'],

@@ -49,7 +49,8 @@ async function expectIssues(answer: Answer, issues: Record<string, string>): Pro
   expect([made.endpoint.count, made.provider.currentToken()]).toEqual([1, undefined])
 }
 
-const OTHER = 'Check authUrl, clientId, clientSecret and audience, and that they belong to one environment.'
+const OTHER =
+  'Unless that says why, check authUrl, clientId, clientSecret and audience, and that they belong to one environment.'
 
 describe('expires_in', () => {
   it.each([
@@ -223,7 +224,7 @@ describe('an error with a success status', () => {
       error: body['error'],
       retryable: false,
     })
-    expect(error.message).toContain(`${WHERE} returned 200 (${said}). Check authUrl, clientId`)
+    expect(error.message).toContain(`${WHERE} returned 200 (${said}). `)
     expect(made.endpoint.count).toBe(1)
     expect(made.events.at(-1)).toMatchObject({
       type: 'token-request-failed',
@@ -317,7 +318,7 @@ describe('an error response of another shape', () => {
     ['an echoed secret', { message: `Unknown: ${SECRET}` }, 'Unknown: [hidden]'],
   ])('has one line of it in its message: %s', async (_, body, said) => {
     const error = await failure(status(400, body))
-    expect(error.message).toBe(`${WHERE} returned 400 (${said}). ${OTHER}`)
+    expect(error.message).toContain(`${WHERE} returned 400 (${said}). `)
     expect(error.errorDescription).toBeUndefined()
   })
 
@@ -388,16 +389,18 @@ describe('the error message for a status', () => {
   const CLIENT =
     'Check authUrl, clientId and clientSecret, and how the endpoint expects them ' +
     '(merchant-auth/docs/troubleshooting.md#the-token-endpoint-rejects-the-client).'
-  const AUDIENCE = 'Check that this client may ask for this audience.'
+  const AUDIENCE = 'Check what the response says, and that this client may ask for this audience.'
   const GRANT =
-    'Check authUrl and clientId. If they are correct, ask the service to allow this client the client credentials grant.'
+    'Check authUrl and clientId. If they are correct, ask the service whether this client is enabled, and may use the client ' +
+    'credentials grant.'
   const SCOPE = 'Check the scope: tokenParameters has it.'
   it.each([
     [400, '', '400', FORMAT],
     [415, '', '415', FORMAT],
     [400, oauth('unsupported_grant_type'), '400 (unsupported_grant_type)', FORMAT],
-    [400, oauth('invalid_request', 'No audience.'), '400 (invalid_request: No audience.)', FORMAT],
-    [400, oauth(undefined, 'No audience.'), '400 (No audience.)', FORMAT],
+    [400, oauth('invalid_request', 'No audience.'), '400 (invalid_request: No audience.)', AUDIENCE],
+    [400, oauth('invalid_request', 'No client_id.'), '400 (invalid_request: No client_id.)', FORMAT],
+    [400, oauth(undefined, 'No audience.'), '400 (No audience.)', AUDIENCE],
     [400, oauth('', ''), '400', FORMAT],
     [400, oauth('invalid_scope'), '400 (invalid_scope)', SCOPE],
     [400, oauth('invalid_request', "No 'scope'."), "400 (invalid_request: No 'scope'.)", SCOPE],
@@ -421,6 +424,39 @@ describe('the error message for a status', () => {
     [500, '', '500', TROUBLE],
     [503, '', '503', TROUBLE],
     [500, oauth('invalid_client', 'No database.'), '500 (invalid_client: No database.)', TROUBLE],
+    // As services return them, with what was wrong.
+    [
+      401,
+      oauth('unauthorized_client', 'No service account.'),
+      '401 (unauthorized_client: No service account.)',
+      GRANT,
+    ],
+    [
+      400,
+      oauth('unauthorized_client', 'Invalid client secret'),
+      '400 (unauthorized_client: Invalid client secret)',
+      CLIENT,
+    ],
+    [403, { message: 'invalid client secret' }, '403 (invalid client secret)', CLIENT],
+    [400, { message: 'Missing grant type' }, '400 (Missing grant type)', FORMAT],
+    [400, { error: 'Bad Request', message: 'No grant_type' }, '400 (Bad Request: No grant_type)', FORMAT],
+    [403, { message: 'No grant_type' }, '403 (No grant_type)', FORMAT],
+    [422, { detail: 'field required' }, '422 (field required)', FORMAT],
+    [415, oauth('server_error'), '415 (server_error)', FORMAT],
+    [406, '', '406', FORMAT],
+    [
+      400,
+      oauth('invalid_request', "No grant_type; scope='null'"),
+      "400 (invalid_request: No grant_type; scope='null')",
+      FORMAT,
+    ],
+    [
+      400,
+      oauth('invalid_request', 'The assertion is unknown'),
+      '400 (invalid_request: The assertion is unknown)',
+      CLIENT,
+    ],
+    [400, { response: { errors: [{ message: 'ClientId is Invalid' }] } }, '400 (ClientId is Invalid)', OTHER],
   ])('of %i with %j names the answer and what to do', async (code, body, answered, advice) => {
     expect((await failure(status(code, body))).message).toBe(`${WHERE} returned ${answered}. ${advice}`)
   })

@@ -5,7 +5,7 @@ export function refreshOnSignal(tokens: TokenProvider): void {
   process.on('SIGHUP', async () => {
     try {
       const { expiresAt } = await tokens.getToken({ forceRefresh: true })
-      console.log('token replaced; valid until', new Date(expiresAt).toISOString())
+      console.log('token requested; the current one is valid until', new Date(expiresAt).toISOString())
     } catch (error) {
       console.error('token not replaced:', error instanceof Error ? error.message : error) // the old one stays in use
     }

@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises'
 import { importPKCS8, SignJWT } from 'jose'
 import type { AssertionEndpoint } from 'merchant-auth'
 
-/** Signs with the key in a file, which is read each time, so that a new key needs no restart. */
+/** Signs with the key in a file, which is read each time. A new key needs a new `keyId`. */
 export function signedWith(file: string, keyId: string) {
   return async ({ url, clientId }: AssertionEndpoint): Promise<string> => {
     const key = await importPKCS8(await readFile(file, 'utf8'), 'ES256')

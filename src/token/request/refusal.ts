@@ -54,43 +54,54 @@ const BY_ERROR: Readonly<Record<string, RefusalReason>> = {
 
 const INVALID_REQUEST = 'invalid_request'
 
+/** What the words are about where no error says it: the first one that matches. */
+const BY_WORDS: readonly (readonly [pattern: RegExp, RefusalReason])[] = [
+  [/grant[_ ]type/i, 'format'], // the endpoint does not find it: it does not read the body
+  [/service account/i, 'grant'],
+  [
+    /\b(?:secret|assertion|signed jwt|(?:invalid|bad|wrong|incorrect) (?:client )?(?:credentials|authentication)|not identified)\b/i,
+    'client',
+  ],
+  [/\bscope\b/i, 'scope'],
+  [/\baudience\b/i, 'audience'],
+]
+
 /** The reason for a status and an OAuth error. */
 export function refusalOf(status: number, { error, errorDescription, detail }: OAuthError): Refusal {
   // These say more than an error beside them: Auth0 calls too many requests access_denied, others an overload invalid_client.
   if (status === 429) return { reason: 'too-many', isExplained: false }
   if (status === 408 || status >= 500) return { reason: 'server', isExplained: false }
-  const oauthError = error?.toLowerCase() ?? codeIn(detail)
-  // Auth0 returns the first one for a wrong secret, Keycloak the second one.
-  if (status === 401 && ['access_denied', 'unauthorized_client'].includes(oauthError))
-    return { reason: 'client', isExplained: true }
-  const explained = BY_ERROR[oauthError]
-  if (explained !== undefined) return { reason: explained, isExplained: true }
-  if (status === 400 && /\bscope\b/i.test(errorDescription ?? detail ?? ''))
-    return { reason: 'scope', isExplained: true }
-  return { reason: reasonOfStatus(status, oauthError || withoutStatus(detail)), isExplained: false }
+  if (status === 405 || status === 406 || status === 415) return { reason: 'format', isExplained: false }
+  const words = errorDescription ?? detail ?? ''
+  // Several frameworks and gateways return the OAuth error in an error of another shape.
+  const said = [error ?? '', ...words.split(': ')].map((text) => text.toLowerCase())
+  const oauthError = said.find((text) => Object.hasOwn(BY_ERROR, text)) ?? ''
+  const byWords = BY_WORDS.find(([pattern]) => pattern.test(words))?.[1]
+  const reason = reasonOfError(oauthError, { status, byWords }) ?? byWords
+  if (reason !== undefined) return { reason, isExplained: true }
+  const isVague =
+    said.includes(INVALID_REQUEST) || said.every((text) => /^(?:(?:\d{3} )?bad request\.?)?$/.test(text))
+  return { reason: reasonOfStatus(status, isVague), isExplained: false }
 }
 
-/**
- * The OAuth error in an error of another shape, which several frameworks and gateways return, or what fits the words: where no
- * `grant_type` is found, the endpoint does not read the body.
- */
-function codeIn(detail = ''): string {
-  const words = detail.toLowerCase()
-  const code = words.split(': ').find((part) => part in BY_ERROR || part === INVALID_REQUEST)
-  return code ?? (words.includes('grant_type') ? INVALID_REQUEST : '')
+function reasonOfError(
+  error: string,
+  { status, byWords }: { readonly status: number; readonly byWords: RefusalReason | undefined },
+): RefusalReason | undefined {
+  // For a wrong secret, Auth0 returns the first one, Keycloak the second one, which it also returns to a client without the grant.
+  if (error === 'access_denied' && status === 401) return 'client'
+  if (error === 'unauthorized_client') {
+    if (byWords === 'client' || byWords === 'grant') return byWords
+    return status === 401 ? 'client' : 'grant'
+  }
+  return BY_ERROR[error]
 }
 
-/** What a body says besides its status. */
-function withoutStatus(detail = ''): string {
-  return detail.replace(/^(?:\d{3} )?bad request\.?$/i, '')
-}
-
-function reasonOfStatus(status: number, words: string): RefusalReason {
+function reasonOfStatus(status: number, isVague: boolean): RefusalReason {
   if (status === 401) return 'client'
   if (status === 403) return 'audience'
   if (status === 404) return 'no-endpoint'
-  if (status === 405 || status === 415) return 'format'
-  if (status === 400 && (words === '' || words === INVALID_REQUEST)) return 'format'
+  if (status === 422 || (status === 400 && isVague)) return 'format'
   return 'other'
 }
 
@@ -111,9 +122,10 @@ export function adviceFor(
   const between = isExplained ? '' : ', and whether a firewall or a gateway rejects the request'
   const advice: Readonly<Record<RefusalReason, string>> = {
     client: `Check authUrl, clientId and ${credential.option}, and how the endpoint expects them (${CLIENT_REFUSED}).`,
-    audience: `Check ${isExplained ? '' : 'authUrl, and '}that this client may ask for this audience${between}.`,
+    audience: `Check ${isExplained ? 'what the response says, and ' : 'authUrl, and '}that this client may ask for this audience${between}.`,
     grant:
-      'Check authUrl and clientId. If they are correct, ask the service to allow this client the client credentials grant.',
+      'Check authUrl and clientId. If they are correct, ask the service whether this client is enabled, and may use the client ' +
+      'credentials grant.',
     'grant-type': CHECK + form,
     scope: 'Check the scope: tokenParameters has it.',
     format: CHECK + form,
@@ -122,7 +134,7 @@ export function adviceFor(
     server:
       'The token endpoint is in trouble: try again later. Some return this for a wrong client or secret, too.' +
       form,
-    other: `Check authUrl, clientId, ${credential.option} and audience, and that they belong to one environment.`,
+    other: `Unless that says why, check authUrl, clientId, ${credential.option} and audience, and that they belong to one environment.`,
   }
   return advice[reason]
 }

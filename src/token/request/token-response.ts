@@ -157,7 +157,7 @@ function oauthErrorIn(text: string, { status }: Response, secrets: Iterable<stri
  * gateways return (`errorCode`, `errorSummary`, `message`, `fault.faultstring`, `errors[0].message` …).
  */
 const REASON =
-  /^(?:(?:error|fault|http|status)?_?(?:code|title|summary|string|message|msg|text|reason|description|details?)|errors?|fault|generalErrors|moreInformation)$/i
+  /^(?:(?:error|fault|http|status)?_?(?:code|title|summary|string|message|msg|text|reason|description|details?)|errors?|fault|generalErrors|moreInformation|response)$/i
 const MAX_REASONS = 5
 const MAX_DEPTH = 4
 

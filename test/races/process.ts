@@ -13,8 +13,8 @@ import { type Ledger, Referee, type RefereeOptions } from './referee.ts'
 
 /** Longer than any pause or limit, but for the doubt about a 401. */
 const LIMITS_MS = 3_601_000
-/** So many calls of a process may get a 401: the last one renews, but was repeated already, with the token before. */
-const MOST_IN_DOUBT = 16
+/** So many calls, one a minute, may get a 401: others may just have used up the gap and the renewals, for 40 minutes at the worst. */
+const MOST_REJECTED = 40
 const MINUTE_MS = 60_000
 const CLOSE = 'close()'
 
@@ -213,7 +213,7 @@ export class Process {
   /** Tokens are revoked, and renewed by the 401s of an API. While the API is in doubt, calls may get the 401. */
   async #recoverCalls(api: string, pass: (ms: number) => Promise<void>): Promise<void> {
     this.#options.apis.revoke()
-    for (let rejected = 0; rejected <= MOST_IN_DOUBT; rejected += 1) {
+    for (let rejected = 0; rejected <= MOST_REJECTED; rejected += 1) {
       const call = this.call(api)
       await pass(0)
       if (!call.hasFailed) return

@@ -295,7 +295,7 @@ function explainResponse(
     const to = target === undefined ? '' : ` to ${show(target.origin)}`
     return { ...failed, text: `${text}, a redirect${to}`, advice: 'It was not followed. Check the URL.' }
   }
-  const challenge = status === 401 ? headers.get('www-authenticate') : null
+  const challenge = headers.get('www-authenticate')
   const retryAfter = headers.get('retry-after')
   let detail = retryAfter === null ? '' : `, Retry-After: ${show(retryAfter)}`
   if (challenge !== null) detail = `\n${show(challenge)}`
@@ -319,8 +319,8 @@ const CALL_ADVICE: Readonly<Record<number, string>> = {
     "to the same environment and region, and look up in the service's documentation which header carries the token " +
     '(--header-name, --scheme), and whether it wants a further key, which this command does not send. Some APIs know a token only seconds after it was issued.',
   403:
-    'The API, or a firewall in front of it, does not allow this request. Check the URL. The client may lack a permission or a scope. ' +
-    'Ask the service. Once it has granted it, replace the token of running processes (docs/production.md).',
+    'The API, or a firewall in front of it, does not allow this request. Check the URL. The client may lack a permission or a scope, ' +
+    'or the token is for another audience: check MERCHANT_AUTH_AUDIENCE and --token-parameter scope=…, and ask the service. Once it has granted it, replace the token of running processes (docs/production.md).',
   429: 'Too many calls were made. Try again later.',
   431:
     'The headers are too long for the API, or for a gateway in front of it: the token is, if it has many permissions. Ask the ' +

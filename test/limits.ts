@@ -173,6 +173,7 @@ const ROWS: Readonly<Record<string, readonly Row[]>> = {
   ],
   'token/request/token-request.ts': [
     ['FIRST_PAUSE_MS', 'token/token-request.test.ts', 'the longest pause before the first retry; it doubles'],
+    ['MAX_PAUSE_MS', 'token/token-request.test.ts', 'the longest pause before a retry', 'of at most #'],
     [
       'EXPIRED_PAUSE_MS',
       'token/token-response.test.ts',

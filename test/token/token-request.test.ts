@@ -318,6 +318,18 @@ describe('the pause before a retry', () => {
     expect(pausesOf(made)).toEqual([199.8, 399.6, 799.2, undefined])
   })
 
+  it('is at most 2 s, so that a job with many retries waits for nearly all of timeoutMs', async () => {
+    random.mockReturnValue(1)
+    const made = rig([], { retries: 60, timeoutMs: 60_000 })
+    made.endpoint.otherwise = status(503)
+    const waiting = rejection(made.provider.getToken())
+    await made.clock.advance(60_000)
+    expect(await waiting).toMatchObject({ code: 'ERR_TOKEN_STATUS' })
+    const pauses = pausesOf(made)
+    expect(pauses.slice(0, 6)).toEqual([200, 400, 800, 1_600, 2_000, 2_000])
+    expect(pauses.length).toBeGreaterThan(30)
+  })
+
   it('has full jitter', async () => {
     for (const chance of [0, 0.5, 0.25]) random.mockReturnValueOnce(chance)
     const made = rig([], { retries: 3 })

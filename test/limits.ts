@@ -173,7 +173,12 @@ const ROWS: Readonly<Record<string, readonly Row[]>> = {
   ],
   'token/request/token-request.ts': [
     ['FIRST_PAUSE_MS', 'token/token-request.test.ts', 'the longest pause before the first retry; it doubles'],
-    ['MAX_PAUSE_MS', 'token/token-request.test.ts', 'the longest pause before a retry', 'of at most #'],
+    [
+      'MAX_PAUSE_SHARE',
+      'token/token-request.test.ts',
+      'the longest pause before a retry, as a part of timeoutMs',
+      'of at most # of `timeoutMs`',
+    ],
     [
       'EXPIRED_PAUSE_MS',
       'token/token-response.test.ts',

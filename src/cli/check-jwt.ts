@@ -49,7 +49,7 @@ export function jwtFindings({ value }: AccessToken, { audience, lifetimeMs, show
     else add(`exp ${instantText(exp)}`, advice)
   } else add('exp is missing, or is not a number')
 
-  if (typeof nbf === 'number' && typeof iat === 'number' && nbf > iat) {
+  if (typeof nbf === 'number' && typeof iat === 'number' && nbf - iat >= 1) {
     const advice = `APIs may reject it for ${nbf - iat} s after it was issued (docs/another-token-endpoint.md).`
     add(`nbf ${instantText(nbf)}`, advice)
   }

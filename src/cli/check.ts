@@ -298,7 +298,7 @@ function explainResponse(
   const challenge = headers.get('www-authenticate')
   const retryAfter = headers.get('retry-after')
   let detail = retryAfter === null ? '' : `, Retry-After: ${show(retryAfter)}`
-  if (challenge !== null) detail = `\n${show(challenge)}`
+  if (challenge !== null) detail += `\n${show(challenge)}`
   const advice = CALL_ADVICE[status] ?? (status >= 500 ? API_FAILS : CHECK_URL)
   return { ...failed, text: text + detail, advice }
 }

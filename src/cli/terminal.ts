@@ -29,9 +29,10 @@ export function complain(
   if (advice !== undefined) stderr.write(arrow('  ', advice))
 }
 
-/** An instant (epoch s) as a date. */
+/** An instant (epoch s) as a date, or as the number that it is, if no date is so far away. */
 export function instantText(epochSeconds: number): string {
-  return new Date(epochSeconds * 1000).toISOString().replace(/\.\d+Z$/, 'Z')
+  const date = new Date(epochSeconds * 1000)
+  return Number.isNaN(date.getTime()) ? String(epochSeconds) : date.toISOString().replace(/\.\d+Z$/, 'Z')
 }
 
 /** Removes secrets from foreign text. What a command says in its own words is never searched. */

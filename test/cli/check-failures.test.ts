@@ -70,7 +70,7 @@ describe('a failed token request', () => {
   const BETWEEN = 'it may come from an API (check MERCHANT_AUTH_URL), or from something in between'
   const FORMAT = '--body-format form'
   const NO_ENDPOINT = 'There is no token endpoint at this URL'
-  const SERVICE = 'The token endpoint is in trouble. Try again later. Some return this'
+  const SERVICE = 'The token endpoint is in trouble. Try again later.'
   const NOT_ALLOWED = 'may not use the client credentials grant'
   it.each([
     [401, 'access_denied', CLIENT],
@@ -85,7 +85,7 @@ describe('a failed token request', () => {
     [400, 'invalid_target', AUDIENCE],
     [400, 'other', 'check MERCHANT_AUTH_URL, the client ID and its secret'],
     [404, undefined, NO_ENDPOINT],
-    [405, undefined, FORMAT],
+    [405, undefined, NO_ENDPOINT],
     [400, 'invalid_scope', '--token-parameter'],
     [408, undefined, SERVICE],
   ])('with status %i and the error %s has its own advice', async (status, error, advice) => {

@@ -156,7 +156,7 @@ describe('the advice for a code of fetch', () => {
     ['SELF_SIGNED_CERT_IN_CHAIN', 'No certificate authority that Node.js trusts'],
     ['ERR_SSL_WRONG_VERSION_NUMBER', 'This port does not speak TLS'],
     ['ERR_SSL_PACKET_LENGTH_TOO_LONG', 'This port does not speak TLS'],
-    ['EPROTO', 'The server requires a client certificate'],
+    ['EPROTO', 'The server may require a client certificate'],
     ['ERR_OSSL_BAD_DECRYPT', 'The client certificate or its key cannot be opened'],
     ['ERR_CRYPTO_UNSUPPORTED_OPERATION', 'The client certificate or its key cannot be opened'],
     ['UND_ERR_INVALID_ARG', 'A dispatcher works with the fetch of its own undici'],
@@ -173,9 +173,9 @@ describe('the advice for a code of fetch', () => {
   const FAMILIES: [code: string, advice: string][] = [
     ['HPE_INVALID_CONSTANT', 'It is not valid HTTP'],
     ['UND_ERR_RES_EXCEEDED', 'It is not valid HTTP'],
-    ['ERR_SSL_TLSV1_ALERT_UNKNOWN_CA', 'The server requires a client certificate'],
-    ['ERR_SSL_NO_CIPHER_MATCH', 'The server requires a client certificate'],
-    ['ERR_TLS_HANDSHAKE_TIMEOUT', 'The server requires a client certificate'],
+    ['ERR_SSL_TLSV1_ALERT_UNKNOWN_CA', 'The server may require a client certificate'],
+    ['ERR_SSL_NO_CIPHER_MATCH', 'The server may require a client certificate'],
+    ['ERR_TLS_HANDSHAKE_TIMEOUT', 'The server may require a client certificate'],
   ]
 
   it.each([...CODES, ...FAMILIES])('is its own: %s', (code, advice) => {

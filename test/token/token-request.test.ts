@@ -318,16 +318,15 @@ describe('the pause before a retry', () => {
     expect(pausesOf(made)).toEqual([199.8, 399.6, 799.2, undefined])
   })
 
-  it('is at most 2 s, so that a job with many retries waits for nearly all of timeoutMs', async () => {
+  it('is at most a fifth of timeoutMs, so that a job with many retries waits for most of it', async () => {
     random.mockReturnValue(1)
-    const made = rig([], { retries: 60, timeoutMs: 60_000 })
+    const made = rig([], { retries: 20, timeoutMs: 10_000 })
     made.endpoint.otherwise = status(503)
     const waiting = rejection(made.provider.getToken())
-    await made.clock.advance(60_000)
+    await made.clock.advance(10_000)
     expect(await waiting).toMatchObject({ code: 'ERR_TOKEN_STATUS' })
     const pauses = pausesOf(made)
-    expect(pauses.slice(0, 6)).toEqual([200, 400, 800, 1_600, 2_000, 2_000])
-    expect(pauses.length).toBeGreaterThan(30)
+    expect(pauses).toEqual([200, 400, 800, 1_600, 2_000, 2_000, 2_000, undefined])
   })
 
   it('has full jitter', async () => {
@@ -342,8 +341,8 @@ describe('the pause before a retry', () => {
     random.mockReturnValue(0.999)
     const made = rig([], { retries: 20, timeoutMs: 1_000 })
     made.endpoint.otherwise = status(503)
-    expect(await failed(made, 600)).toMatchObject({ attempts: 3 })
-    expect(made.endpoint.count).toBe(3)
+    expect(await failed(made, 1_000)).toMatchObject({ attempts: 6 })
+    expect(made.endpoint.count).toBe(6)
   })
 
   it('is followed by no request if it lasts until timeoutMs, as in a process that was suspended', async () => {

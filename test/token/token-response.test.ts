@@ -383,46 +383,51 @@ const oauth = (error?: string, error_description?: string) => ({ error, error_de
 
 describe('the error message for a status', () => {
   const CHECK = 'Check authUrl, clientId and audience.'
+  const LATER = 'The token endpoint is in trouble: try again later.'
   const TROUBLE =
     'The token endpoint is in trouble: try again later. Some return this for a wrong client or secret, too. ' +
     "A server that takes a form instead of JSON needs bodyFormat: 'form'."
   const CLIENT =
     'Check authUrl, clientId and clientSecret, and how the endpoint expects them ' +
     '(merchant-auth/docs/troubleshooting.md#the-token-endpoint-rejects-the-client).'
+  const DENIED =
+    'Check authUrl, and that this client may ask for this audience, and whether a firewall or a gateway rejects the request.'
   const AUDIENCE = 'Check what the response says, and that this client may ask for this audience.'
   const GRANT =
     'Check authUrl and clientId. If they are correct, ask the service whether this client is enabled, and may use the client ' +
     'credentials grant.'
-  const SCOPE = 'Check the scope: tokenParameters has it.'
+  const SCOPE = 'Check authUrl, and the scope in tokenParameters.'
   it.each([
     [400, '', '400', FORMAT],
     [415, '', '415', FORMAT],
     [400, oauth('unsupported_grant_type'), '400 (unsupported_grant_type)', FORMAT],
-    [400, oauth('invalid_request', 'No audience.'), '400 (invalid_request: No audience.)', AUDIENCE],
+    [400, oauth('invalid_request', 'No audience.'), '400 (invalid_request: No audience.)', DENIED],
     [400, oauth('invalid_request', 'No client_id.'), '400 (invalid_request: No client_id.)', FORMAT],
-    [400, oauth(undefined, 'No audience.'), '400 (No audience.)', AUDIENCE],
+    [400, oauth(undefined, 'No audience.'), '400 (No audience.)', DENIED],
     [400, oauth('', ''), '400', FORMAT],
     [400, oauth('invalid_scope'), '400 (invalid_scope)', SCOPE],
     [400, oauth('invalid_request', "No 'scope'."), "400 (invalid_request: No 'scope'.)", SCOPE],
     [404, '<html>', '404', CHECK],
-    [405, '', '405', FORMAT],
-    [401, oauth('unauthorized_client'), '401 (unauthorized_client)', CLIENT],
+    [405, '', '405', CHECK],
+    [401, oauth('unauthorized_client'), '401 (unauthorized_client)', GRANT],
+    [
+      401,
+      oauth('unauthorized_client', 'Invalid client credentials'),
+      '401 (unauthorized_client: Invalid client credentials)',
+      CLIENT,
+    ],
     [499, '', '499', OTHER],
     [401, '', '401', CLIENT],
     [401, oauth('access_denied'), '401 (access_denied)', CLIENT],
     [400, oauth('invalid_client'), '400 (invalid_client)', CLIENT],
-    [
-      403,
-      '',
-      '403',
-      'Check authUrl, and that this client may ask for this audience, and whether a firewall or a gateway rejects the request.',
-    ],
+    [403, '', '403', DENIED],
     [400, oauth('access_denied'), '400 (access_denied)', AUDIENCE],
     [400, oauth('invalid_target'), '400 (invalid_target)', AUDIENCE],
     [403, oauth('unauthorized_client'), '403 (unauthorized_client)', GRANT],
-    [408, '', '408', TROUBLE],
+    [408, '', '408', LATER],
     [500, '', '500', TROUBLE],
-    [503, '', '503', TROUBLE],
+    [503, '', '503', LATER],
+    [503, oauth('invalid_request', 'server_error'), '503 (invalid_request: server_error)', LATER],
     [500, oauth('invalid_client', 'No database.'), '500 (invalid_client: No database.)', TROUBLE],
     // As services return them, with what was wrong.
     [

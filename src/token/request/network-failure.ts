@@ -32,8 +32,8 @@ const UNKNOWN_AUTHORITY =
   'its certificate: NODE_EXTRA_CA_CERTS=ca.pem in the environment (in a file of --env-file Node.js does not see it), or ' +
   'NODE_OPTIONS=--use-system-ca. Do not turn verification off.'
 const MUTUAL_TLS =
-  'The server requires a client certificate (mutual TLS), or refuses the one that it got (has it expired?), or the two sides ' +
-  'share no TLS version. For "legacy renegotiation" or "key too small", its operator has to update it.'
+  'The server may require a client certificate (mutual TLS), refuse the one that it got (has it expired?), not know this host ' +
+  'name, or share no TLS version with this program. For "legacy renegotiation" or "key too small", its operator has to update it.'
 const SEVERAL_ADDRESSES =
   ' Node.js allows each of several addresses 250 ms to connect: for a distant one, set ' +
   'NODE_OPTIONS=--network-family-autoselection-attempt-timeout=2000.'

@@ -56,8 +56,12 @@ const INVALID_REQUEST = 'invalid_request'
 
 /** What the words are about where no error says it: the first one that matches. */
 const BY_WORDS: readonly (readonly [pattern: RegExp, RefusalReason])[] = [
-  [/grant[_ ]type/i, 'format'], // the endpoint does not find it: it does not read the body
-  [/service account/i, 'grant'],
+  // The endpoint does not find it: it does not read the body.
+  [
+    /\b(?:missing|no|required|require)\b.*grant[_ ]type|grant[_ ]type.*\b(?:missing|required|not found|null)\b/i,
+    'format',
+  ],
+  [/grant[_ ]type/i, 'grant-type'],
   [
     /\b(?:secret|assertion|signed jwt|(?:invalid|bad|wrong|incorrect) (?:client )?(?:credentials|authentication)|not identified)\b/i,
     'client',
@@ -71,37 +75,36 @@ export function refusalOf(status: number, { error, errorDescription, detail }: O
   // These say more than an error beside them: Auth0 calls too many requests access_denied, others an overload invalid_client.
   if (status === 429) return { reason: 'too-many', isExplained: false }
   if (status === 408 || status >= 500) return { reason: 'server', isExplained: false }
-  if (status === 405 || status === 406 || status === 415) return { reason: 'format', isExplained: false }
+  if (status === 406 || status === 415) return { reason: 'format', isExplained: false } // Spotify's says server_error
   const words = errorDescription ?? detail ?? ''
   // Several frameworks and gateways return the OAuth error in an error of another shape.
-  const said = [error ?? '', ...words.split(': ')].map((text) => text.toLowerCase())
+  const said = [error ?? '', ...(detail ?? '').split(': ')].map((text) => text.toLowerCase())
   const oauthError = said.find((text) => Object.hasOwn(BY_ERROR, text)) ?? ''
   const byWords = BY_WORDS.find(([pattern]) => pattern.test(words))?.[1]
-  const reason = reasonOfError(oauthError, { status, byWords }) ?? byWords
-  if (reason !== undefined) return { reason, isExplained: true }
+  const byError = reasonOfError(oauthError, { status, byWords })
+  if (byError !== undefined) return { reason: byError, isExplained: true }
+  if (byWords !== undefined && status !== 404) return { reason: byWords, isExplained: false }
   const isVague =
     said.includes(INVALID_REQUEST) || said.every((text) => /^(?:(?:\d{3} )?bad request\.?)?$/.test(text))
-  return { reason: reasonOfStatus(status, isVague), isExplained: false }
+  const isIncomplete = /\b(?:required|missing)\b/i.test(words)
+  return { reason: reasonOfStatus(status, isVague || isIncomplete), isExplained: false }
 }
 
 function reasonOfError(
   error: string,
   { status, byWords }: { readonly status: number; readonly byWords: RefusalReason | undefined },
 ): RefusalReason | undefined {
-  // For a wrong secret, Auth0 returns the first one, Keycloak the second one, which it also returns to a client without the grant.
+  // Auth0 returns the first one for a wrong secret. Keycloak returns the second one for that, too.
   if (error === 'access_denied' && status === 401) return 'client'
-  if (error === 'unauthorized_client') {
-    if (byWords === 'client' || byWords === 'grant') return byWords
-    return status === 401 ? 'client' : 'grant'
-  }
+  if (error === 'unauthorized_client' && byWords === 'client') return 'client'
   return BY_ERROR[error]
 }
 
-function reasonOfStatus(status: number, isVague: boolean): RefusalReason {
+function reasonOfStatus(status: number, isUnread: boolean): RefusalReason {
   if (status === 401) return 'client'
   if (status === 403) return 'audience'
-  if (status === 404) return 'no-endpoint'
-  if (status === 422 || (status === 400 && isVague)) return 'format'
+  if (status === 404 || status === 405) return 'no-endpoint'
+  if ((status === 400 || status === 422) && isUnread) return 'format'
   return 'other'
 }
 
@@ -127,13 +130,13 @@ export function adviceFor(
       'Check authUrl and clientId. If they are correct, ask the service whether this client is enabled, and may use the client ' +
       'credentials grant.',
     'grant-type': CHECK + form,
-    scope: 'Check the scope: tokenParameters has it.',
+    scope: 'Check authUrl, and the scope in tokenParameters.',
     format: CHECK + form,
     'no-endpoint': CHECK,
     'too-many': TOO_MANY,
     server:
-      'The token endpoint is in trouble: try again later. Some return this for a wrong client or secret, too.' +
-      form,
+      'The token endpoint is in trouble: try again later.' +
+      (status === 500 ? ` Some return this for a wrong client or secret, too.${form}` : ''),
     other: `Unless that says why, check authUrl, clientId, ${credential.option} and audience, and that they belong to one environment.`,
   }
   return advice[reason]

@@ -31,8 +31,8 @@ import {
 } from './token-response.ts'
 
 const FIRST_PAUSE_MS = 200
-/** A longer pause would not fit into `timeoutMs`, and end the request long before that: for jobs that wait, with many retries. */
-const MAX_PAUSE_MS = 2_000
+/** Of `timeoutMs`: a longer pause might not fit into what is left, and end the request long before: for jobs with many retries. */
+const MAX_PAUSE_SHARE = 0.2
 /** The pause after a token that is expired on arrival: its endpoint says in whole seconds how long the token still lives. */
 const EXPIRED_PAUSE_MS = 1_000
 /** RFC 7523 §2.2. */
@@ -102,7 +102,8 @@ export class TokenRequest {
     const leastMs = error instanceof ExpiredTokenError ? EXPIRED_PAUSE_MS : leastPauseMs(error)
     if (leastMs === undefined || this.#context.credential.isLate || !this.#context.mayRetry())
       return undefined
-    const backoffMs = Math.random() * Math.min(FIRST_PAUSE_MS * 2 ** retry, MAX_PAUSE_MS)
+    const mostMs = Math.min(FIRST_PAUSE_MS * 2 ** retry, MAX_PAUSE_SHARE * this.#options.timeoutMs)
+    const backoffMs = Math.random() * mostMs
     const pauseMs = Math.max(backoffMs, leastMs)
     return this.#options.clock.monotonicMs() + pauseMs < this.#endsAt ? pauseMs : undefined
   }

@@ -174,7 +174,7 @@ function reasonsIn(value: unknown, depth = 0): string[] {
 /** Plain text as it is; of a page or of XML the first title, message or paragraph that says more than that it is an error. */
 function textIn(text: string): string {
   if (!text.trimStart().startsWith('<')) return text.trim()
-  const parts = text.matchAll(/<(?:title|h1|message|faultstring|pre|p)\b[^>]*>([^<]+)/gi)
+  const parts = text.matchAll(/<(?:title|h1|message|faultstring|pre|p)\b[^<>]*>([^<]+)/gi)
   return [...parts].map(([, part = '']) => part.trim()).find((part) => !/^(?:error)?$/i.test(part)) ?? ''
 }
 

@@ -311,16 +311,20 @@ const NOT_CALLED: Finding = {
 
 const UNKNOWN = 'This response does not show whether the API accepts the token.'
 const API_FAILS = `The API itself fails, unless its text is about the token. ${UNKNOWN} Try again later.`
-const CHECK_URL = `Unless its text is about the token: check the URL, and whether it supports GET. Some APIs return 404 for what a client may not see. ${UNKNOWN}`
+const CHECK_URL =
+  'Unless its text is about the token: check the URL, and whether it supports GET. Some APIs return 404 for what a client ' +
+  `may not see. ${UNKNOWN}`
 const CALL_ADVICE: Readonly<Record<number, string>> = {
   401:
     'The API rejects the token, or this call alone: a store, an order or a permission that the account does not have. ' +
     'Try a URL that works for every account. If that is rejected, too, check that the audience and the API URL belong ' +
     "to the same environment and region, and look up in the service's documentation which header carries the token " +
-    '(--header-name, --scheme), and whether it wants a further key, which this command does not send. Some APIs know a token only seconds after it was issued.',
+    '(--header-name, --scheme), and whether it wants a further key, which this command does not send. Some APIs know a ' +
+    'token only seconds after it was issued.',
   403:
     'The API, or a firewall in front of it, does not allow this request. Check the URL. The client may lack a permission or a scope, ' +
-    'or the token is for another audience: check MERCHANT_AUTH_AUDIENCE and --token-parameter scope=…, and ask the service. Once it has granted it, replace the token of running processes (docs/production.md).',
+    'or the token is for another audience: check MERCHANT_AUTH_AUDIENCE and --token-parameter scope=…, and ask the ' +
+    'service. Once it has granted it, replace the token of running processes (docs/production.md).',
   429: 'Too many calls were made. Try again later.',
   431:
     'The headers are too long for the API, or for a gateway in front of it: the token is, if it has many permissions. Ask the ' +

@@ -116,8 +116,8 @@ function adviceForRejection(
     'too-many': `Too many tokens were requested. Try again ${laterIn(answer)}.`,
     server: `The token endpoint is in trouble. Try again ${laterIn(answer)}.${status === 500 ? ` ${WRONG_CLIENT_TOO}${form}` : ''}`,
     other:
-      'Unless the response says why, check MERCHANT_AUTH_URL, the client ID and its secret or assertion, and MERCHANT_AUTH_AUDIENCE, and that they belong to one ' +
-      'environment.',
+      'Unless the response says why, check MERCHANT_AUTH_URL, the client ID and its secret or assertion, and ' +
+      'MERCHANT_AUTH_AUDIENCE, and that they belong to one environment.',
   }
   const mayBeAnotherServer = !isExplained && (reason === 'client' || reason === 'audience')
   const hint = reason === 'audience' ? `${NO_OAUTH_ERROR} ${WRONG_CLIENT_TOO}` : NO_OAUTH_ERROR

@@ -126,8 +126,9 @@ export class UndiciCall implements DispatchHandler {
   }
 
   async #renew(rejected: AccessToken, held: HeldResponse, mayWait: boolean): Promise<void> {
-    if (!mayWait) renewForNextCall(rejected, this, this.#context)
-    const renewed = mayWait ? await renew(rejected, this, { context: this.#context, held }) : undefined
+    let renewed: AccessToken | undefined
+    if (mayWait) renewed = await renew(rejected, this, { context: this.#context, held })
+    else renewForNextCall(rejected, this, this.#context)
     if (renewed !== undefined) {
       held.discard()
       this.#rejected = rejected

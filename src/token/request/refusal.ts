@@ -125,7 +125,7 @@ export function adviceFor(
   const between = isExplained ? '' : ', and whether a firewall or a gateway rejects the request'
   const advice: Readonly<Record<RefusalReason, string>> = {
     client: `Check authUrl, clientId and ${credential.option}, and how the endpoint expects them (${CLIENT_REFUSED}).`,
-    audience: `Check ${isExplained ? 'what the response says, and ' : 'authUrl, and '}that this client may ask for this audience${between}.`,
+    audience: `Check ${isExplained ? 'what the response says' : 'authUrl'}, and that this client may ask for this audience${between}.`,
     grant:
       'Check authUrl and clientId. If they are correct, ask the service whether this client is enabled, and may use the client ' +
       'credentials grant.',
@@ -137,7 +137,9 @@ export function adviceFor(
     server:
       'The token endpoint is in trouble: try again later.' +
       (status === 500 ? ` Some return this for a wrong client or secret, too.${form}` : ''),
-    other: `Unless that says why, check authUrl, clientId, ${credential.option} and audience, and that they belong to one environment.`,
+    other:
+      `Unless that says why, check authUrl, clientId, ${credential.option} and audience, and that they belong to one ` +
+      'environment.',
   }
   return advice[reason]
 }

@@ -78,8 +78,9 @@ const NOT_AN_ENDPOINT =
   'Something other than a token endpoint responds at this URL, such as a web page, a login, a proxy or a firewall. Check ' +
   'MERCHANT_AUTH_URL; /oauth/token is appended to it where it is missing.'
 const NOT_STANDARD =
-  'The response does not conform to RFC 6749 §5.1. Check MERCHANT_AUTH_URL. If it is correct, contact the service. The ' +
-  'command cannot use the option fetch of a program, which may translate the response.'
+  'The response does not conform to RFC 6749 §5.1, or reports an error, such as a wrong secret, in fields of its own. ' +
+  'Check MERCHANT_AUTH_URL. If it is correct, contact the service. The command cannot use the option fetch of a program, ' +
+  'which may translate the response.'
 const INCOMPLETE =
   'The response has an access token, but does not say how long it lives (expires_in), or that it is a bearer token ' +
   '(token_type). If the service means it so, a program adds that in its option fetch (docs/another-token-endpoint.md).'
@@ -89,7 +90,8 @@ const EXPIRED =
 const WRONG_CLIENT_TOO = 'Some return this for a wrong client ID or secret, too.'
 const REDIRECT =
   'Correct MERCHANT_AUTH_URL. Typical causes are http instead of https, another host name, a login page in front of the ' +
-  'endpoint, and a path that ends with a slash, which a program calls in its option fetch (docs/another-token-endpoint.md).'
+  'endpoint, and a path that ends with a slash, which a program calls in its option fetch ' +
+  '(docs/another-token-endpoint.md).'
 
 /** `MERCHANT_AUTH_URL (--auth-url)`, with a word before the flag. */
 function named(option: string, word = ''): string {
@@ -106,7 +108,7 @@ function adviceForRejection(
   const form = options.bodyFormat === 'form' ? '' : FORM
   const fields = options.tokenParameters === undefined ? '' : FIELDS
   const advice: Readonly<Record<RefusalReason, string>> = {
-    client: options.clientAssertion === undefined ? CLIENT : ASSERTION,
+    client: options.clientAssertion === undefined ? CLIENT : ASSERTION + form,
     audience: AUDIENCE,
     grant: GRANT,
     'grant-type': GRANT_TYPE + form,
@@ -135,24 +137,27 @@ const ONE_DAY_MS = 86_400_000
 
 const CLIENT =
   'The token endpoint rejects the client ID or the client secret. Check that both belong to this environment (production ' +
-  'and test have their own), that the secret is the latest one and has not expired, and that it has no stray quote or space. If they are ' +
-  'correct, it may expect them as a form (--body-format form), or by HTTP Basic (docs/another-token-endpoint.md).'
+  'and test have their own), that the secret is the latest one and has not expired, that the client is enabled and ' +
+  'approved, and that it has no stray quote or space. If they are correct, it may expect them as a form (--body-format ' +
+  'form), or by HTTP Basic (docs/another-token-endpoint.md).'
 const ASSERTION =
-  'The token endpoint rejects the client ID or the assertion. Check that the service knows its public key, that iss and sub are the ' +
-  'client ID, that aud is what the token endpoint expects, and that it has not expired or been used before. Also compare ' +
-  "this machine's clock: an iat in the future is rejected, so set it some seconds back (docs/assertions.md)."
+  'The token endpoint rejects the client ID or the assertion. Check that the service knows its public key, that iss and ' +
+  'sub are the client ID, that aud is what the token endpoint expects, and that it has not expired or been used before. ' +
+  "Also compare this machine's clock: an iat in the future is rejected, so set it some seconds back (docs/assertions.md)."
 const AUDIENCE =
-  'Unless its text says something else, this client may not request a token for this audience. Check MERCHANT_AUTH_AUDIENCE character by character, ' +
-  'including a slash at the end, and check that it belongs to the same environment as MERCHANT_AUTH_URL.'
+  'Unless its text says something else, this client may not request a token for this audience. Check ' +
+  'MERCHANT_AUTH_AUDIENCE character by character, including a slash at the end, and check that it belongs to the same ' +
+  'environment as MERCHANT_AUTH_URL.'
 const GRANT =
   'The client may not use the client credentials grant, or is unknown or disabled here. Check MERCHANT_AUTH_URL and ' +
   'MERCHANT_AUTH_CLIENT_ID, then ask the service to allow the grant.'
 const GRANT_TYPE =
-  'This token endpoint does not support the client credentials grant. Check MERCHANT_AUTH_URL. If it is correct, ' +
-  'contact the service.'
+  'This token endpoint does not support the client credentials grant, does not find it in the body, or wants a ' +
+  'grant_type of its own (docs/another-token-endpoint.md). Check MERCHANT_AUTH_URL. If it is correct, contact the ' +
+  'service.'
 const NO_OAUTH_ERROR =
-  ' The response contains no usual OAuth error, so it may come from an API (check MERCHANT_AUTH_URL), or from something in ' +
-  'between, such as a firewall, an IP allowlist or a gateway.'
+  ' The response contains no usual OAuth error, so it may come from an API (check MERCHANT_AUTH_URL), or from something ' +
+  'in between, such as a firewall, an IP allowlist or a gateway.'
 const NO_ENDPOINT =
   'There is no token endpoint at this URL. Check MERCHANT_AUTH_URL; /oauth/token is appended to it where it is missing. ' +
   'The command cannot use the option fetch of a program, which may call another path.'

@@ -44,8 +44,9 @@ export type OptionsFromEnv<Name extends string = 'merchant' | 'inStore'> = Token
  *   names
  * - `MERCHANT_AUTH_STORE`: a directory, such as `/var/lib/my-service/tokens`, in which all processes of one user on one
  *   machine share the token. It is created if it is missing, and rejected if other users can write it. Or the URL of a
- *   Redis (`redis://…`, `rediss://…`), for which the service passes its client: `{ ...optionsFromEnv(), store: createRedisTokenStore(client) }`.
- *   Without that, the store fails with the code `NO_REDIS_CLIENT`. With an assertion, pass `encryptionKeys`, too.
+ *   Redis (`redis://…`, `rediss://…`), for which the service passes its client: `{ ...optionsFromEnv(),
+ *   store: createRedisTokenStore(client) }`. Without that, the store fails with the code `NO_REDIS_CLIENT`. With an
+ *   assertion, pass `encryptionKeys`, too.
  *
  * The inspect and JSON output of the result does not contain the secret.
  *

@@ -29,6 +29,11 @@ const text = (body: string, type = 'application/json'): Answer => {
 const TOKEN = 'must be a non-empty string of the characters of a bearer token (RFC 6750 §2.1)'
 const EXPIRES = 'must be a positive whole number of seconds'
 const BEARER = 'must be Bearer'
+const NO_TOKEN = {
+  body: /^Check authUrl\.$/,
+  object:
+    /^Check authUrl, or what the response says in fields of its own \(.*#the-token-endpoint-rejects-the-client\)\.$/,
+}
 const TOO_LONG = 'must not be longer than 65536 bytes'
 
 /** Expects the answer to be rejected without a retry, with an error that names each field and the reason. */
@@ -42,7 +47,7 @@ async function expectIssues(answer: Answer, issues: Record<string, string>): Pro
   const hasToken = Object.keys(issues).every((field) => field === 'expires_in' || field === 'token_type')
   const [kind, advice] = hasToken
     ? ['a token response that cannot be used', /^Check authUrl; .*#an-unusable-token-response\.$/]
-    : ['no token response', /^Check authUrl\.$/]
+    : ['no token response', NO_TOKEN['body' in issues ? 'body' : 'object']]
   const prefix = `${WHERE} returned ${kind}: ${named.join('; ')}. `
   expect(error.message.slice(0, prefix.length)).toBe(prefix)
   expect(error.message.slice(prefix.length)).toMatch(advice)

@@ -110,7 +110,8 @@ function reasonOfStatus(status: number, isUnread: boolean): RefusalReason {
 
 /** What to do about a 429. */
 export const TOO_MANY: string = `Too many token requests: try again later (${inManual('429-from-the-token-endpoint')}).`
-const CLIENT_REFUSED = inManual('the-token-endpoint-rejects-the-client')
+/** Where the manual lists what token endpoints say of a client. */
+export const CLIENT_REFUSED: string = inManual('the-token-endpoint-rejects-the-client')
 const CHECK = 'Check authUrl, clientId and audience.'
 
 /** What to do about a rejection, in terms of the options. */

@@ -19,7 +19,7 @@ import { CachedToken } from './access-token.ts'
 import type { ClientCredential } from './client-credential.ts'
 import type { ProviderContext } from './context.ts'
 import { BROKEN_OFF, networkFailureOf } from './network-failure.ts'
-import { adviceFor, refusalOf } from './refusal.ts'
+import { adviceFor, CLIENT_REFUSED, refusalOf } from './refusal.ts'
 import { ExpiredTokenError } from './token-errors.ts'
 import {
   isRedirect,
@@ -261,13 +261,7 @@ export class TokenRequest {
 
   #badResponse(issues: readonly ResponseIssue[]): TokenResponseError {
     const what = issues.map(({ field, reason }) => `${field} ${reason}`).join('; ')
-    const hasToken = issues.every(({ field }) => field === 'expires_in' || field === 'token_type')
-    const [kind, advice] = hasToken
-      ? [
-          'a token response that cannot be used',
-          `Check authUrl; if the service means it so, see ${inManual('an-unusable-token-response')}`,
-        ]
-      : ['no token response', 'Check authUrl']
+    const [kind, advice] = unusableBecause(issues.map(({ field }) => field))
     return new TokenResponseError(`POST ${this.#endpoint} returned ${kind}: ${what}. ${advice}.`, issues)
   }
 
@@ -356,6 +350,22 @@ function leastPauseMs(error: unknown): number | undefined {
 }
 
 /** Whether this is a response, and not what a mock or a mistaken function returns instead. */
+/** What kind of response it is of which these fields are wrong, and what to do about it. */
+function unusableBecause(fields: readonly string[]): readonly [kind: string, advice: string] {
+  if (fields.every((field) => field === 'expires_in' || field === 'token_type')) {
+    const section = inManual('an-unusable-token-response')
+    return [
+      'a token response that cannot be used',
+      `Check authUrl; if the service means it so, see ${section}`,
+    ]
+  }
+  if (fields.includes('body')) return ['no token response', 'Check authUrl']
+  return [
+    'no token response',
+    `Check authUrl, or what the response says in fields of its own (${CLIENT_REFUSED})`,
+  ]
+}
+
 function isResponse(response: Partial<Response> | null | undefined): boolean {
   return typeof response?.headers?.get === 'function' && typeof response.body === 'object'
 }

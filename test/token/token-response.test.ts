@@ -466,6 +466,24 @@ describe('the error message for a status', () => {
       '400 (invalid_request: The assertion is unknown)',
       CLIENT,
     ],
+    [
+      400,
+      oauth('invalid_request', 'Invalid JWT token. No thumbprint'),
+      '400 (invalid_request: Invalid JWT token. No thumbprint)',
+      CLIENT,
+    ],
+    [
+      400,
+      oauth('invalid_request', 'invalid client_assertion format'),
+      '400 (invalid_request: invalid client_assertion format)',
+      CLIENT,
+    ],
+    [
+      400,
+      oauth('invalid_request', 'must contain client_assertion or client_secret'),
+      '400 (invalid_request: must contain client_assertion or client_secret)',
+      FORMAT,
+    ],
     [400, { response: { errors: [{ message: 'ClientId is Invalid' }] } }, '400 (ClientId is Invalid)', OTHER],
   ])('of %i with %j names the answer and what to do', async (code, body, answered, advice) => {
     expect((await failure(status(code, body))).message).toBe(`${WHERE} returned ${answered}. ${advice}`)

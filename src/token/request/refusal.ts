@@ -63,7 +63,7 @@ const BY_WORDS: readonly (readonly [pattern: RegExp, RefusalReason])[] = [
   ],
   [/grant[_ ]type/i, 'grant-type'],
   [
-    /\b(?:secret|assertion|signed jwt|(?:invalid|bad|wrong|incorrect) (?:client )?(?:credentials|authentication)|not identified)\b/i,
+    /\b(?:secret|(?:invalid client_)?assertion|jwt|(?:invalid|bad|wrong|incorrect) (?:client )?(?:credentials|authentication)|not identified)\b/i,
     'client',
   ],
   [/\bscope\b/i, 'scope'],

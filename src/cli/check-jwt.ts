@@ -34,7 +34,7 @@ export function jwtFindings({ value }: AccessToken, { audience, lifetimeMs, show
   const audiences = [aud].flat()
   const audText = `aud ${show(audiences.map(textOf).join(', '))}`
   const other = `The requested audience is ${show(audience)}. If the APIs reject the token, this may be why.`
-  if (aud === undefined) add('aud is missing')
+  if (aud === undefined) add('aud is missing', 'APIs that check it reject the token.')
   else if (audiences.includes(audience)) add(`${audText}, as requested`)
   else add(audText, other)
 

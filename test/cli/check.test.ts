@@ -462,7 +462,7 @@ describe('check --call', () => {
 
   it.each([
     [401, 'The API rejects the token'],
-    [403, 'a permission or a scope'],
+    [403, 'a scope or a product'],
     [404, 'whether it supports GET'],
     [429, 'Too many calls'],
     [431, 'too long for the API'],

@@ -484,6 +484,24 @@ describe('the error message for a status', () => {
       '400 (invalid_request: must contain client_assertion or client_secret)',
       FORMAT,
     ],
+    [
+      400,
+      oauth('invalid_request', 'client_secret is invalid'),
+      '400 (invalid_request: client_secret is invalid)',
+      CLIENT,
+    ],
+    [
+      400,
+      oauth('invalid_request', 'client_secret is required'),
+      '400 (invalid_request: client_secret is required)',
+      FORMAT,
+    ],
+    [
+      401,
+      oauth('unauthorized_client', 'Missing or invalid client_secret'),
+      '401 (unauthorized_client: Missing or invalid client_secret)',
+      CLIENT,
+    ],
     [400, { response: { errors: [{ message: 'ClientId is Invalid' }] } }, '400 (ClientId is Invalid)', OTHER],
   ])('of %i with %j names the answer and what to do', async (code, body, answered, advice) => {
     expect((await failure(status(code, body))).message).toBe(`${WHERE} returned ${answered}. ${advice}`)

@@ -56,14 +56,18 @@ const INVALID_REQUEST = 'invalid_request'
 
 /** What the words are about where no error says it: the first one that matches. */
 const BY_WORDS: readonly (readonly [pattern: RegExp, RefusalReason])[] = [
-  // The endpoint does not find it: it does not read the body.
+  // The endpoint does not find a field: it does not read the body.
   [
-    /\b(?:missing|no|required|require)\b.*grant[_ ]type|grant[_ ]type.*\b(?:missing|required|not found|null)\b/i,
+    /\b(?:missing|no|required?|must contain)\b.*grant[_ ]type|grant[_ ]type.*\b(?:missing|required|not found|null)\b/i,
+    'format',
+  ],
+  [
+    /^(?!.*\binvalid\b).*(?:\b(?:missing|required?|must contain)\b.*client_|client_.*\b(?:missing|required)\b)/i,
     'format',
   ],
   [/grant[_ ]type/i, 'grant-type'],
   [
-    /\b(?:secret|(?:invalid client_)?assertion|jwt|(?:invalid|bad|wrong|incorrect) (?:client )?(?:credentials|authentication)|not identified)\b/i,
+    /(?:\b|_)(?:secret|assertion|jwt|(?:invalid|bad|wrong|incorrect) (?:client )?(?:credentials|authentication)|not identified)\b/i,
     'client',
   ],
   [/\bscope\b/i, 'scope'],

@@ -349,7 +349,6 @@ function leastPauseMs(error: unknown): number | undefined {
   return Math.max(retryAfterMs ?? 0, spentMs)
 }
 
-/** Whether this is a response, and not what a mock or a mistaken function returns instead. */
 /** What kind of response it is of which these fields are wrong, and what to do about it. */
 function unusableBecause(fields: readonly string[]): readonly [kind: string, advice: string] {
   if (fields.every((field) => field === 'expires_in' || field === 'token_type')) {
@@ -366,6 +365,7 @@ function unusableBecause(fields: readonly string[]): readonly [kind: string, adv
   ]
 }
 
+/** Whether this is a response, and not what a mock or a mistaken function returns instead. */
 function isResponse(response: Partial<Response> | null | undefined): boolean {
   return typeof response?.headers?.get === 'function' && typeof response.body === 'object'
 }

@@ -25,7 +25,7 @@ export function jwtFindings({ value }: AccessToken, { audience, lifetimeMs, show
   try {
     claims = decodeJwt(value)
   } catch {
-    add('the token is not a JWT, so it has no claims to read')
+    add('the token is not a signed JWT (it is opaque or encrypted), so it has no claims to read')
     return findings
   }
   const { iss, aud, exp, nbf, iat } = claims // of any type

@@ -238,7 +238,7 @@ class Check {
     const lifetimeMs = this.#acquired?.lifetimeMs ?? expiresAt - Date.now()
     const scope = token.scope === undefined ? undefined : show(token.scope)
     const validity = `valid for ${Math.round(lifetimeMs / 1000)} s, until ${instantText(expiresAt / 1000)}`
-    const text = `${validity}; ${scope === undefined ? 'no scope' : `scope ${scope}`}`
+    const text = `${validity}; ${scope === undefined ? 'no scope in the response' : `scope ${scope}`}`
     this.#report.add({ step: 'token', result: 'ok', text, data: { lifetimeMs, expiresAt, scope } })
     this.#reportQuotas('token')
     for (const finding of jwtFindings(token, { audience, lifetimeMs, show })) this.#report.add(finding)

@@ -446,9 +446,11 @@ describe('the claims of a JWT that check reads', () => {
     expect(aud?.length).toBeLessThan(400)
   })
 
-  it('are not read from a token that is not a JWT', async () => {
+  it('are not read from a token that is not a signed JWT', async () => {
     issue(at, 'a.b.c')
-    expect(await claims()).toEqual(['info: the token is not a JWT, so it has no claims to read'])
+    expect(await claims()).toEqual([
+      'info: the token is not a signed JWT (it is opaque or encrypted), so it has no claims to read',
+    ])
   })
 })
 

@@ -141,8 +141,9 @@ const CLIENT =
   'approved, and that it has no stray quote or space. If they are correct, it may expect them as a form (--body-format ' +
   'form), or by HTTP Basic (docs/another-token-endpoint.md).'
 const ASSERTION =
-  'The token endpoint rejects the client ID or the assertion. Check that the service knows its public key, that iss and ' +
-  'sub are the client ID, that aud is what the token endpoint expects, and that it has not expired or been used before. ' +
+  'The token endpoint rejects the client ID or the assertion. Check that the service knows its public key, that iss, sub ' +
+  'and aud are what is registered there (iss and sub are the client ID, unless a platform writes the assertion), and that ' +
+  'it has not expired or been used before. ' +
   "Also compare this machine's clock: an iat in the future is rejected, so set it some seconds back (docs/assertions.md)."
 const AUDIENCE =
   'Unless its text says something else, this client may not request a token for this audience. Check ' +

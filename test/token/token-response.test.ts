@@ -492,6 +492,12 @@ describe('the error message for a status', () => {
     ],
     [
       400,
+      oauth('invalid_request', 'Transport certificate not found in the request'),
+      '400 (invalid_request: Transport certificate not found in the request)',
+      CLIENT,
+    ],
+    [
+      400,
       oauth('invalid_request', 'client_secret is required'),
       '400 (invalid_request: client_secret is required)',
       FORMAT,

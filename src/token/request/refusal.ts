@@ -67,7 +67,7 @@ const BY_WORDS: readonly (readonly [pattern: RegExp, RefusalReason])[] = [
   ],
   [/grant[_ ]type/i, 'grant-type'],
   [
-    /(?:\b|_)(?:secret|assertion|jwt|(?:invalid|bad|wrong|incorrect) (?:client )?(?:credentials|authentication)|not identified)\b/i,
+    /(?:\b|_)(?:secret|assertion|jwt|mtls|signature|certificat\w*|(?:invalid|bad|wrong|incorrect) (?:client )?(?:credentials|authentication)|not identified)\b/i,
     'client',
   ],
   [/\bscope\b/i, 'scope'],

@@ -308,7 +308,17 @@ describe('an error response of another shape', () => {
       { error: { error: { error: { error: { error: 'x' }, code: 'y' } } }, code: 'z' },
       'y: z',
     ],
-    ['fields of other names', { code: 'a', xcode: 'b', codex: 'c', 'error-code': 'd' }, 'a'],
+    ['fields of other names', { code: 'a', xcode: 'b', codex: 'c', 'trace-code': 'd' }, 'a'],
+    [
+      'fields with a hyphen',
+      { 'response-code': 401, 'developer-message': 'No such client' },
+      'No such client',
+    ],
+    [
+      'what validation says of a field',
+      { errors: { ClientId: ['Required.'] }, list: [] },
+      'ClientId: Required.',
+    ],
     ['plain text', 'error code:\n1020', 'error code: 1020'],
     ['text with spaces around it', '  denied  ', 'denied'],
     ['a page', '<html><head><title>Access Denied</title></head>', 'Access Denied'],
@@ -498,6 +508,24 @@ describe('the error message for a status', () => {
     ],
     [
       400,
+      oauth('invalid_request', "the 'aud' is invalid"),
+      "400 (invalid_request: the 'aud' is invalid)",
+      CLIENT,
+    ],
+    [
+      400,
+      { developerMessage: 'The parameter client_id is required', errorCode: 'AUTH-008' },
+      '400 (The parameter client_id is required: AUTH-008)',
+      FORMAT,
+    ],
+    [
+      400,
+      { client_id: ['This field is required.'], hosts: [] },
+      '400 (client_id: This field is required.)',
+      FORMAT,
+    ],
+    [
+      400,
       oauth('invalid_request', 'client_secret is required'),
       '400 (invalid_request: client_secret is required)',
       FORMAT,
@@ -515,7 +543,10 @@ describe('the error message for a status', () => {
 
   it.each([400, 415])('of %i to a form request does not suggest bodyFormat', async (code) => {
     const error = await failure(status(code, oauth('invalid_request')), { bodyFormat: 'form' })
-    expect(error.message).toBe(`${WHERE} returned ${code} (invalid_request). ${CHECK}`)
+    expect(error.message).toBe(
+      `${WHERE} returned ${code} (invalid_request). ${CHECK} If it misses a field that you send: ` +
+        'merchant-auth/docs/troubleshooting.md#the-token-endpoint-rejects-the-client.',
+    )
   })
 
   it('of 429 says to wait, whatever error is beside it', async () => {

@@ -171,7 +171,7 @@ const KINDS: readonly Kind[] = [
   {
     pattern: /^(?:ETIMEDOUT|UND_ERR_CONNECT_TIMEOUT)$/,
     step: 'connection',
-    advice: 'The host does not respond. Check the network, the firewall and the port in the URL.',
+    advice: 'The host does not respond. Check the network, the firewall, the proxy and the port in the URL.',
   },
   {
     pattern: /^ECONNREFUSED$/,

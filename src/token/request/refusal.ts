@@ -67,7 +67,7 @@ const BY_WORDS: readonly (readonly [pattern: RegExp, RefusalReason])[] = [
   ],
   [/grant[_ ]type/i, 'grant-type'],
   [
-    /(?:\b|_)(?:secret|assertion|jwt|mtls|signature|certificat\w*|(?:invalid|bad|wrong|incorrect) (?:client )?(?:credentials|authentication)|not identified)\b/i,
+    /(?:\b|_)(?:secret|assertion|jwt|jws|aud|iss|iat|nbf|jti|kid|mtls|signature|certificat\w*|(?:invalid|bad|wrong|incorrect) (?:client )?(?:credentials|authentication)|not identified)\b/i,
     'client',
   ],
   [/\bscope\b/i, 'scope'],
@@ -136,7 +136,7 @@ export function adviceFor(
       'credentials grant.',
     'grant-type': CHECK + form,
     scope: 'Check authUrl, and the scope in tokenParameters.',
-    format: CHECK + form,
+    format: CHECK + (form || ` If it misses a field that you send: ${CLIENT_REFUSED}.`),
     'no-endpoint': CHECK,
     'too-many': TOO_MANY,
     server:

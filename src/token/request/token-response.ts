@@ -154,10 +154,11 @@ function oauthErrorIn(text: string, { status }: Response, secrets: Iterable<stri
 
 /**
  * The fields in which services say why, as in `REASON`: RFC 9457 (`title`, `detail`), and what identity providers and
- * gateways return (`errorCode`, `errorSummary`, `message`, `fault.faultstring`, `errors[0].message` …).
+ * gateways return (`errorCode`, `errorSummary`, `developerMessage`, `fault.faultstring`, `errors[0].message` …). A list below any
+ * other name is what validation says of that field: `{ client_id: ['This field is required.'] }`.
  */
 const REASON =
-  /^(?:(?:error|fault|http|status)?_?(?:code|title|summary|string|message|msg|text|reason|description|details?)|errors?|fault|generalErrors|moreInformation|response)$/i
+  /^(?:(?:error|fault|http|status|developer|user)?[_-]?(?:code|title|summary|string|message|msg|text|reason|description|details?)|errors?|fault|generalErrors|moreInformation|response)$/i
 const MAX_REASONS = 5
 const MAX_DEPTH = 4
 
@@ -166,8 +167,10 @@ function reasonsIn(value: unknown, depth = 0): string[] {
   if (typeof value === 'number' && depth > 0) return [String(value)]
   if (typeof value !== 'object' || value === null || depth === MAX_DEPTH) return []
   return Object.entries(value)
-    .filter(([name]) => Array.isArray(value) || REASON.test(name))
-    .flatMap(([, field]) => reasonsIn(field, depth + 1))
+    .flatMap(([name, field]) => {
+      if (Array.isArray(value) || REASON.test(name)) return reasonsIn(field, depth + 1)
+      return Array.isArray(field) && field.length > 0 ? [name, ...reasonsIn(field, depth + 1)] : []
+    })
     .slice(0, MAX_REASONS)
 }
 

@@ -55,7 +55,8 @@ async function expectIssues(answer: Answer, issues: Record<string, string>): Pro
 }
 
 const OTHER =
-  'Unless that says why, check authUrl, clientId, clientSecret and audience, and that they belong to one environment.'
+  'Unless that says why, check authUrl, clientId, clientSecret and audience, and that they belong to one environment ' +
+  '(merchant-auth/docs/troubleshooting.md#the-token-endpoint-rejects-the-client).'
 
 describe('expires_in', () => {
   it.each([
@@ -330,6 +331,16 @@ describe('an error response of another shape', () => {
     ['a page without a title', '<p>Unknown client</p><p>Go back</p>', 'Unknown client'],
     ['a page with spaces', '\n <html><h1 class="x"> Access Denied </h1>', 'Access Denied'],
     ['XML', '<?xml version="1.0"?><Error><Message>No such client</Message></Error>', 'No such client'],
+    [
+      'XML with a namespace',
+      '<?xml version="1.0"?><a:fault><a:description>Unknown</a:description></a:fault>',
+      'Unknown',
+    ],
+    [
+      'Micronaut',
+      { message: 'Bad Request', _embedded: { errors: [{ message: 'Wrong id' }] } },
+      'Bad Request: Wrong id',
+    ],
     ['an echoed secret', { message: `Unknown: ${SECRET}` }, 'Unknown: [hidden]'],
   ])('has one line of it in its message: %s', async (_, body, said) => {
     const error = await failure(status(400, body))
@@ -406,7 +417,7 @@ describe('the error message for a status', () => {
     'Check authUrl, clientId and clientSecret, and how the endpoint expects them ' +
     '(merchant-auth/docs/troubleshooting.md#the-token-endpoint-rejects-the-client).'
   const DENIED =
-    'Check authUrl, and that this client may ask for this audience, and whether a firewall or a gateway rejects the request.'
+    'Check authUrl, clientId and clientSecret, and that this client may ask for this audience, and whether a firewall or a gateway rejects the request.'
   const AUDIENCE = 'Check what the response says, and that this client may ask for this audience.'
   const GRANT =
     'Check authUrl and clientId. If they are correct, ask the service whether this client is enabled, and may use the client ' +
@@ -424,7 +435,15 @@ describe('the error message for a status', () => {
     [400, oauth('invalid_request', "No 'scope'."), "400 (invalid_request: No 'scope'.)", SCOPE],
     [404, '<html>', '404', CHECK],
     [405, '', '405', CHECK],
+    [410, '', '410', CHECK],
     [401, oauth('unauthorized_client'), '401 (unauthorized_client)', GRANT],
+    [400, oauth('invalid_grant'), '400 (invalid_grant)', GRANT],
+    [
+      400,
+      oauth('invalid_grant', 'no_valid_keys_or_signatures'),
+      '400 (invalid_grant: no_valid_keys_or_signatures)',
+      CLIENT,
+    ],
     [
       401,
       oauth('unauthorized_client', 'Invalid client credentials'),
@@ -439,6 +458,8 @@ describe('the error message for a status', () => {
     [400, oauth('access_denied'), '400 (access_denied)', AUDIENCE],
     [400, oauth('invalid_target'), '400 (invalid_target)', AUDIENCE],
     [403, oauth('unauthorized_client'), '403 (unauthorized_client)', GRANT],
+    [403, { message: 'Client authentication failed' }, '403 (Client authentication failed)', CLIENT],
+    [403, { message: 'may not grant scopes' }, '403 (may not grant scopes)', SCOPE],
     [408, '', '408', LATER],
     [500, '', '500', TROUBLE],
     [503, '', '503', LATER],

@@ -46,6 +46,7 @@ const BY_ERROR: Readonly<Record<string, RefusalReason>> = {
   invalid_target: 'audience',
   invalid_audience: 'audience',
   unauthorized_client: 'grant',
+  invalid_grant: 'grant', // some say so of a client that was not approved
   unsupported_grant_type: 'grant-type',
   invalid_scope: 'scope',
   temporarily_unavailable: 'server',
@@ -67,10 +68,10 @@ const BY_WORDS: readonly (readonly [pattern: RegExp, RefusalReason])[] = [
   ],
   [/grant[_ ]type/i, 'grant-type'],
   [
-    /(?:\b|_)(?:secret|assertion|jwt|jws|aud|iss|iat|nbf|jti|kid|mtls|signature|certificat\w*|(?:invalid|bad|wrong|incorrect) (?:client )?(?:credentials|authentication)|not identified)\b/i,
+    /(?:\b|_)(?:secret|assertion|jwt|jws|aud|iss|iat|nbf|jti|kid|mtls|signatures?|certificat\w*|(?:invalid|bad|wrong|incorrect) (?:client )?(?:credentials|authentication)|client authentication|not identified)\b/i,
     'client',
   ],
-  [/\bscope\b/i, 'scope'],
+  [/(?:\b|_)scopes?\b/i, 'scope'],
   [/\baudience\b/i, 'audience'],
 ]
 
@@ -98,16 +99,16 @@ function reasonOfError(
   error: string,
   { status, byWords }: { readonly status: number; readonly byWords: RefusalReason | undefined },
 ): RefusalReason | undefined {
-  // Auth0 returns the first one for a wrong secret. Keycloak returns the second one for that, too.
+  // Auth0 returns the first one for a wrong secret. Keycloak returns unauthorized_client for that, DocuSign invalid_grant.
   if (error === 'access_denied' && status === 401) return 'client'
-  if (error === 'unauthorized_client' && byWords === 'client') return 'client'
+  if (BY_ERROR[error] === 'grant' && byWords === 'client') return 'client'
   return BY_ERROR[error]
 }
 
 function reasonOfStatus(status: number, isUnread: boolean): RefusalReason {
   if (status === 401) return 'client'
   if (status === 403) return 'audience'
-  if (status === 404 || status === 405) return 'no-endpoint'
+  if (status === 404 || status === 405 || status === 410) return 'no-endpoint'
   if ((status === 400 || status === 422) && isUnread) return 'format'
   return 'other'
 }
@@ -130,7 +131,7 @@ export function adviceFor(
   const between = isExplained ? '' : ', and whether a firewall or a gateway rejects the request'
   const advice: Readonly<Record<RefusalReason, string>> = {
     client: `Check authUrl, clientId and ${credential.option}, and how the endpoint expects them (${CLIENT_REFUSED}).`,
-    audience: `Check ${isExplained ? 'what the response says' : 'authUrl'}, and that this client may ask for this audience${between}.`,
+    audience: `Check ${isExplained ? 'what the response says' : `authUrl, clientId and ${credential.option}`}, and that this client may ask for this audience${between}.`,
     grant:
       'Check authUrl and clientId. If they are correct, ask the service whether this client is enabled, and may use the client ' +
       'credentials grant.',
@@ -144,7 +145,7 @@ export function adviceFor(
       (status === 500 ? ` Some return this for a wrong client or secret, too.${form}` : ''),
     other:
       `Unless that says why, check authUrl, clientId, ${credential.option} and audience, and that they belong to one ` +
-      'environment.',
+      `environment (${CLIENT_REFUSED}).`,
   }
   return advice[reason]
 }

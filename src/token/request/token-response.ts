@@ -158,7 +158,7 @@ function oauthErrorIn(text: string, { status }: Response, secrets: Iterable<stri
  * other name is what validation says of that field: `{ client_id: ['This field is required.'] }`.
  */
 const REASON =
-  /^(?:(?:error|fault|http|status|developer|user)?[_-]?(?:code|title|summary|string|message|msg|text|reason|description|details?)|errors?|fault|generalErrors|moreInformation|response)$/i
+  /^(?:(?:error|fault|http|status|developer|user)?[_-]?(?:code|title|summary|string|message|msg|text|reason|description|details?)|errors?|_embedded|fault|generalErrors|moreInformation|response)$/i
 const MAX_REASONS = 5
 const MAX_DEPTH = 4
 
@@ -177,7 +177,9 @@ function reasonsIn(value: unknown, depth = 0): string[] {
 /** Plain text as it is; of a page or of XML the first title, message or paragraph that says more than that it is an error. */
 function textIn(text: string): string {
   if (!text.trimStart().startsWith('<')) return text.trim()
-  const parts = text.matchAll(/<(?:title|h1|message|faultstring|pre|p)\b[^<>]*>([^<]+)/gi)
+  const parts = text.matchAll(
+    /<(?:\w+:)?(?:title|h1|message|faultstring|(?:error_)?description|pre|p)\b[^<>]*>([^<]+)/gi,
+  )
   return [...parts].map(([, part = '']) => part.trim()).find((part) => !/^(?:error)?$/i.test(part)) ?? ''
 }
 

@@ -128,7 +128,7 @@ export async function storeFinding(
       }
     if (remainsMs === undefined)
       return { ...ok(location), text: `${written}\n${HOLDS_NONE}`, data: { ...data, token: null } }
-    const expiresAt = Date.now() + remainsMs
+    const expiresAt = Math.round(Date.now() + remainsMs)
     const validity = `valid for ${Math.round(remainsMs / 1000)} s, until ${instantText(expiresAt / 1000)}`
     const text = `${written}\nits token for this client is ${validity}`
     return { ...ok(location), text, data: { ...data, token: { remainsMs, expiresAt } } }

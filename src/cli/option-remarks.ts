@@ -19,7 +19,7 @@ const API_NAMES = ['merchant', 'inStore']
  * @param show makes a text fit to be shown
  */
 export function optionRemarks(
-  { environment, clientAssertion }: TokenProviderOptions,
+  { environment, clientAssertion, clientId }: TokenProviderOptions,
   { secret, secretFile, secretContent, variables }: Sources,
   show: (text: string) => string,
 ): Remark[] {
@@ -40,8 +40,17 @@ export function optionRemarks(
     const text = 'the client secret begins or ends with a space or a quote'
     remarks.push({ result: 'warning', text, advice: 'If it is not part of the secret, remove it.' })
   }
+  const credentials = { 'client ID': clientId, 'client secret': clientAssertion === undefined ? secret : '' }
+  for (const [what, value] of Object.entries(credentials)) {
+    if (!UNUSUAL.test(value)) continue
+    const text = `the ${what} contains a line break, an invisible character or one that is not ASCII, or ends with \\n`
+    remarks.push({ result: 'warning', text, advice: 'It may have come along with a copy: copy it anew.' })
+  }
   return remarks
 }
+
+/** RFC 6749, appendix A, allows ASCII without control characters. The letters \\n at the end are a line break that nobody read. */
+const UNUSUAL = /[^\x20-\x7e]|\\[nrt]$/
 
 /**
  * The URL of an API may have been taken for that of the token endpoint. A base URL of the whole service may have both below

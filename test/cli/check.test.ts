@@ -71,6 +71,18 @@ describe('check', () => {
     expect(found[0]?.advice).toBe(advice)
   })
 
+  it.each([
+    ['a space at its end', 'CLIENT_SECRET', 'not-a-secret ', 'begins or ends with a space or a quote'],
+    ['an invisible character', 'CLIENT_SECRET', 'not\u200b-a-secret', 'an invisible character'],
+    ['a line break', 'CLIENT_SECRET', 'not-a\nsecret', 'a line break'],
+    ['letters in place of a line break', 'CLIENT_SECRET', 'not-a-secret\\n', 'or ends with \\n'],
+    ['an invisible character in the client id', 'CLIENT_ID', 'test\u00ad-client', 'the client ID contains'],
+  ])('warns of %s', async (_, name, value, text) => {
+    const { steps } = await check(at, [], { [`MERCHANT_AUTH_${name}`]: value })
+    const warnings = steps.filter(({ step, result }) => step === 'options' && result === 'warning')
+    expect(warnings).toMatchObject([{ text: expect.stringContaining(text) }])
+  })
+
   it('accepts an assertion from a file and additional token request fields', async () => {
     const sign = await assertionsFor(at)
     at.test.configure({ tokenParameters: ['organization'] })

@@ -178,7 +178,16 @@ describe('writing the token', () => {
   })
 })
 
-describe('a token in the store', () => {
+describe('the life of a token in the store', () => {
+  it('ends at a whole millisecond, as Date.now() counts, although the monotonic clock counts fractions', async () => {
+    const fleet = new Fleet()
+    await fleet.begin()
+    await fleet.skip(400_000.4)
+    const clock = { ...elsewhere(fleet.clock, {}), epochMs: () => Math.floor(fleet.clock.epochMs()) }
+    const { expiresAt } = await fleet.start({ clock }).provider.getToken()
+    expect(expiresAt % 1).toBe(0)
+  })
+
   it.each([
     ['the same', {}],
     ['hours ahead', { monotonicMs: 5_000_000, epochMs: 3 * 3_600_000 }],

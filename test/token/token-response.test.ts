@@ -460,6 +460,7 @@ describe('the error message for a status', () => {
     [403, oauth('unauthorized_client'), '403 (unauthorized_client)', GRANT],
     [403, { message: 'Client authentication failed' }, '403 (Client authentication failed)', CLIENT],
     [403, { message: 'may not grant scopes' }, '403 (may not grant scopes)', SCOPE],
+    [403, { detail: "your browser's signature" }, "403 (your browser's signature)", DENIED],
     [408, '', '408', LATER],
     [500, '', '500', TROUBLE],
     [503, '', '503', LATER],

@@ -127,7 +127,7 @@ export class CachedToken extends Lifetime {
     const { value, scope, lifetimeMs, sentAt, quotas } = response
     super(sentAt, lifetimeMs, options, Math.random())
     const shown = scope === undefined ? undefined : redact(scope, secrets)
-    this.token = createAccessToken(value, sentAt.epochMs + lifetimeMs, shown)
+    this.token = createAccessToken(value, Math.round(sentAt.epochMs + lifetimeMs), shown)
     this.lifetimeMs = lifetimeMs
     this.quotas = redactQuotas(quotas, secrets) // now with this token
   }

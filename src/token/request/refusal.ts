@@ -67,8 +67,9 @@ const BY_WORDS: readonly (readonly [pattern: RegExp, RefusalReason])[] = [
     'format',
   ],
   [/grant[_ ]type/i, 'grant-type'],
+  // A firewall speaks of signatures, too.
   [
-    /(?:\b|_)(?:secret|assertion|jwt|jws|aud|iss|iat|nbf|jti|kid|mtls|signatures?|certificat\w*|(?:invalid|bad|wrong|incorrect) (?:client )?(?:credentials|authentication)|client authentication|not identified)\b/i,
+    /(?:\b|_)(?:secret|assertion|jwt|jws|aud|iss|iat|nbf|jti|kid|mtls|(?<!\b(?:browser(?:['’]s)?|attack|bot) )signatures?|certificat\w*|(?:invalid|bad|wrong|incorrect) (?:client )?(?:credentials|authentication)|client authentication|not identified)\b/i,
     'client',
   ],
   [/(?:\b|_)scopes?\b/i, 'scope'],

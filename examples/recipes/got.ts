@@ -1,8 +1,10 @@
 /** got, which has its own HTTP stack, with `withToken` of docs/recipes.md: its calls get the token, and a 401 renews it. */
 import assert from 'node:assert/strict'
 import { inspect } from 'node:util'
-import { HTTPError } from 'got'
+import got, { HTTPError } from 'got'
+import { createTokenProvider, optionsFromEnv } from 'merchant-auth'
 import { type SandboxTarget, startSandbox } from 'merchant-auth/testing'
+import { withToken } from './parts/with-token.ts'
 
 const sandbox = await startSandbox()
 const { environment, inStoreUrl } = sandbox.test
@@ -64,6 +66,21 @@ try {
   assert.equal(inspect(error, { depth: 10 }).includes(value), false)
   assert.equal(JSON.stringify(error.options).includes(value), false)
   console.log(`GET /sales/1, rejected for good: two sends, and a ${error.name} that does not show the token`)
+
+  await using uploading = createTokenProvider(optionsFromEnv())
+  const uploads = got.extend(withToken(uploading), { prefixUrl: environment.apiUrls.merchant })
+  const upload = async (): Promise<number | undefined> => {
+    const form = new FormData()
+    form.set('name', 'invoice')
+    await uploads.post('invoices', { body: form, throwHttpErrors: false })
+    return sandbox.test.requests('merchant').at(-1)?.status
+  }
+  assert.equal(await upload(), 200)
+  sandbox.test.revoke()
+  assert.deepEqual([await upload(), await upload()], [401, 200])
+  console.log(
+    'FormData, a stream in got, after a revocation: sent once, and the next upload has the new token',
+  )
 } finally {
   await tokens.close()
   await sandbox.close()

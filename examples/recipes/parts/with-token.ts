@@ -37,13 +37,13 @@ export function withToken(tokens: TokenProvider): ExtendOptions {
             response.statusCode === 401 &&
             !response.headers['www-authenticate']?.includes('insufficient_scope') &&
             response.redirectUrls.length === 0 &&
-            options.context['renewed'] !== true &&
-            isRepeatable(options.body)
+            options.context['renewed'] !== true
           if (rejected === undefined || !mayRenew) return response
           const { signal } = options
           const renewing = tokens.renewToken(rejected, { url: response.url, ...(signal && { signal }) })
           const renewed = await renewing.catch(() => undefined) // without a new token, the caller gets the 401
-          if (renewed === undefined) return response
+          // A stream is sent once: the new token serves the next call.
+          if (renewed === undefined || !isRepeatable(options.body)) return response
           // With `preserveHooks`, your other hooks also see the second response.
           return retryWithMergedOptions({ context: { renewed: true }, preserveHooks: true })
         },

@@ -116,6 +116,10 @@ function scriptRunner(client: unknown): RunScript | undefined {
   if (isIORedis(client)) {
     return (script, key, args) => client.eval(script, 1, key, ...args)
   }
+  if (isNodeRedisCluster(client)) {
+    // Not with eval: a cluster of node-redis 4 looks for the key in the script, finds none, and asks any node.
+    return (script, key, args) => client.sendCommand(key, false, ['EVAL', script, '1', key, ...args])
+  }
   if (isNodeRedis(client)) {
     return (script, key, args) => client.eval(script, { keys: [key], arguments: [...args] })
   }
@@ -130,6 +134,14 @@ function isNodeRedis(client: unknown): client is NodeRedisLike {
   return (
     has(client, 'eval') && has(client, 'sendCommand') && typeof Reflect.get(client, 'isOpen') === 'boolean'
   )
+}
+
+interface NodeRedisCluster {
+  sendCommand(firstKey: string, isReadonly: boolean, args: readonly string[]): Promise<unknown>
+}
+
+function isNodeRedisCluster(client: unknown): client is NodeRedisCluster {
+  return isNodeRedis(client) && Array.isArray(Reflect.get(client, 'slots'))
 }
 
 function has(client: unknown, name: string): client is object {

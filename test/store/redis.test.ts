@@ -105,6 +105,19 @@ const CLIENTS: readonly [
     }),
   ],
   [
+    'a cluster of node-redis',
+    (sent, answers) => ({
+      isOpen: true,
+      slots: [],
+      eval: async () => expect.unreachable('node-redis 4 would ask any node'),
+      sendCommand: async (key: string, isReadonly: boolean, [name, script, count, ...rest]: string[]) => {
+        expect([isReadonly, name, count, rest[0]]).toEqual([false, 'EVAL', '1', key])
+        sent.push([script, ...rest] as unknown as Sent)
+        return answers.shift()
+      },
+    }),
+  ],
+  [
     'ioredis',
     (sent, answers) => ({
       status: 'ready',

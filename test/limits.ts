@@ -36,7 +36,7 @@ const ROWS: Readonly<Record<string, readonly Row[]>> = {
       'MAX_COOLDOWN_LASTING_MS',
       REQUEST_LIMITS,
       'the longest cooldown after a failure that waiting rarely fixes',
-      ', to # where waiting does not help',
+      ', to # after a 4xx',
     ],
     [
       'MAX_RETRY_AFTER_MS',

@@ -1,6 +1,7 @@
 /** The claims of a token that is a JWT, compared with the request. For information: this package does not use them. */
 import { decodeJwt } from 'jose/jwt/decode'
 import type { AccessToken } from '../token/request/access-token.ts'
+import { MAX_LIFETIME_MS } from '../token/request/token-response.ts'
 import type { Finding } from './report.ts'
 import { instantText } from './terminal.ts'
 
@@ -44,7 +45,9 @@ export function jwtFindings({ value }: AccessToken, { audience, lifetimeMs, show
     const differenceS = lifetimeS === undefined ? 0 : Math.round(lifetimeS - lifetimeMs / 1000)
     const difference = `${Math.abs(differenceS)} s ${differenceS > 0 ? 'earlier' : 'later'}`
     const advice = `According to expires_in, which counts, the token expires ${difference}.`
-    if (lifetimeS === undefined) add(`exp ${instantText(exp)}`)
+    // A longer life than ten years counts as ten, which expires_in did not say.
+    const isCapped = lifetimeMs >= MAX_LIFETIME_MS && differenceS > 0
+    if (lifetimeS === undefined || isCapped) add(`exp ${instantText(exp)}`)
     else if (Math.abs(differenceS) <= TOLERANCE_S) add(`exp ${instantText(exp)}, as in expires_in`)
     else add(`exp ${instantText(exp)}`, advice)
   } else add('exp is missing, or is not a number')

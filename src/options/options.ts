@@ -147,8 +147,9 @@ export interface AttachOptions {
    */
   readonly scheme?: string | undefined
   /**
-   * Statuses of the API (400 to 599) after which the token is renewed and the call is repeated once. `[]` disables
-   * renewal after a response, and never copies a body to repeat a call.
+   * Statuses of the API (400 to 599) after which the token is renewed and the call is repeated once, a POST, too: only those
+   * that the API gives where it has done nothing. `[]` disables renewal after a response, and never copies a body to repeat a
+   * call.
    * @default [401]
    */
   readonly renewOnStatus?: readonly number[] | undefined

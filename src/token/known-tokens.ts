@@ -40,12 +40,11 @@ export class KnownTokens {
   }
 
   /** `isAccepted`: whether an API has accepted a call with a token. */
-  acquired(token: CachedToken, isAccepted: (token: CachedToken) => boolean): void {
+  acquired(token: CachedToken, isAccepted: (token: CachedToken | undefined) => boolean): void {
     const { before } = this
     const displaced = this.#current
     const isSame = displaced?.token.value === token.token.value // some endpoints issue one token until it ends
-    const isBetter =
-      before !== undefined && isAccepted(before) && displaced !== undefined && !isAccepted(displaced)
+    const isBetter = isAccepted(before) && !isAccepted(displaced)
     if (!isSame && !isBetter) this.#before = displaced
     this.#current = token
     this.#newer = undefined

@@ -31,7 +31,7 @@ import type { ProviderContext } from './request/context.ts'
 import { ExpiredTokenError, lostRequest } from './request/token-errors.ts'
 import { TokenRequest } from './request/token-request.ts'
 import { Runs } from './runs.ts'
-import { type Denial, type Permission, type SharedNeed, SharedToken } from './shared/shared-token.ts'
+import { type Denial, LIMITED, type Permission, type SharedNeed, SharedToken } from './shared/shared-token.ts'
 
 /** The call whose token an API rejected. @inline */
 export interface RenewOptions {
@@ -555,12 +555,12 @@ class ClientCredentialsProvider implements TokenProvider {
   /** Whether to use a token of the store, to request one, or neither. */
   async #permit(need: SharedNeed, credential: ClientCredential): Promise<Permission> {
     if (this.#sharedToken !== undefined) return await this.#sharedToken.permit(need, credential)
-    return this.#limits.mayRequest(need) ? { kind: 'request', finish: async () => {} } : { kind: 'limited' }
+    return this.#limits.mayRequest(need) ? { kind: 'request', finish: async () => {} } : LIMITED
   }
 
   #accept(cached: CachedToken, source: 'endpoint' | 'store', since: number): void {
     this.#assertOpen()
-    this.#tokens.acquired(cached, ({ token }) => this.#limits.anyHasAccepted(token.value))
+    this.#tokens.acquired(cached, (known) => this.#limits.anyHasAccepted(known?.token.value))
     this.#context.secrets.keep('token', cached.token.value)
     this.#context.emit({
       type: 'token-acquired',

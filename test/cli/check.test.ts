@@ -431,6 +431,12 @@ describe('the claims of a JWT that check reads', () => {
     ])
   })
 
+  it('may say more than ten years, as expires_in does, which counts as ten', async () => {
+    const lifetimeS = 100 * 365 * 86_400
+    issue(at, jwt({ exp: seconds + lifetimeS, iat: seconds }), lifetimeS)
+    expect((await claims()).at(-1)).toMatch(/^info: exp 21/)
+  })
+
   it('say from when the token is valid, if not at once', async () => {
     const { audience } = at.test.environment
     issue(at, jwt({ aud: audience, iat: 1_000_000_000, nbf: 1_000_000_000 }))

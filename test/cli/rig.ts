@@ -136,9 +136,9 @@ export function jwt(claims: unknown): string {
 }
 
 /** Makes the token endpoint return this token. */
-export function issue({ test }: Place, value: string): void {
+export function issue({ test }: Place, value: string, lifetimeS = 3600): void {
   noteSecret(value)
-  const body = { access_token: value, expires_in: 3600, token_type: 'Bearer' }
+  const body = { access_token: value, expires_in: lifetimeS, token_type: 'Bearer' }
   test.fail('token', { kind: 'json', body })
 }
 

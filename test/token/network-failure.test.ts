@@ -22,7 +22,9 @@ function failing(codes: readonly (string | undefined)[], message = 'the innermos
 async function call(answer: Answer) {
   const made = rig([])
   made.endpoint.otherwise = answer
-  return { ...made, error: await failed(made) }
+  const error = await failed(made)
+  expect(error.message).toMatch(/\.$/) // the whole advice
+  return { ...made, error }
 }
 
 describe('what fails each time is not retried, and its advice is in the message:', () => {
@@ -41,6 +43,7 @@ describe('what fails each time is not retried, and its advice is in the message:
     ['UNABLE_TO_GET_ISSUER_CERT_LOCALLY', 'NODE_EXTRA_CA_CERTS'],
     ['UNABLE_TO_VERIFY_LEAF_SIGNATURE', 'NODE_EXTRA_CA_CERTS'],
     ['ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED', 'mutual TLS'],
+    ['ERR_SSL_SSLV3_ALERT_BAD_CERTIFICATE', 'mutual TLS'],
     ['ERR_OSSL_BAD_DECRYPT', 'client certificate or its key cannot be opened'],
     ['ERR_OSSL_X509_KEY_VALUES_MISMATCH', 'client certificate or its key cannot be opened'],
     ['ERR_CRYPTO_UNSUPPORTED_OPERATION', 'client certificate or its key cannot be opened'],
@@ -63,7 +66,7 @@ describe('what fails each time is not retried, and its advice is in the message:
         [undefined],
         'RequestInit: Expected signal ("AbortSignal {}") to be an instance of AbortSignal.',
       ),
-      /was not sent .*jsdom.* environment "node"/,
+      /was not sent .*jsdom.* environment "node": .*#test-environments\. /,
     ],
     [
       'a fetch of happy-dom',
@@ -252,6 +255,18 @@ it('of a host with several addresses the message has the reason of each', async 
   expect(error.cause).toMatchObject({
     cause: { errors: errors.map(({ message, code }) => ({ message, code })) },
   })
+})
+
+it.each([
+  ['UND_ERR_SOCKET', 'connection'],
+  ['CERT_HAS_EXPIRED', 'tls'],
+  ['ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED', 'tls'],
+  ['UNABLE_TO_VERIFY_LEAF_SIGNATURE', 'tls'],
+  ['DEPTH_ZERO_SELF_SIGNED_CERT', 'tls'],
+  ['ENOTFOUND', 'name'],
+])('check shows %s at its step %s', (code, step) => {
+  const failure = Object.assign(new Error('failed'), { code })
+  expect(networkFailureOf(failure, { isLoopback: false }).step).toBe(step)
 })
 
 it('a reason that echoes the secret is redacted and on one line', async () => {

@@ -876,6 +876,15 @@ describe('processes with a store', () => {
       expect(failuresOf(events)).toMatchObject([{ operation: 'get' }])
     })
 
+    it('not while the store fails', async () => {
+      const { fleet, api } = await begun()
+      fleet.store.faults.get = FAILURES.rejects
+      api.accepts = (token) => token > 1
+      expect(await api.call()).toEqual([200, 1, 2])
+      await settled()
+      expect(fleet.store.operations.filter((operation) => operation === 'lease').length).toBeLessThan(2)
+    })
+
     it('before close() resolves, and leave no lease behind', async () => {
       const { fleet, api, provider } = await begun()
       fleet.store.faults.lease = slow(fleet.clock, 300)

@@ -35,7 +35,7 @@ function failure(
 ): unknown {
   const retryAfterMs = retryAfterS === undefined ? undefined : retryAfterS * 1_000
   const code = status === 0 ? 'ERR_TOKEN_NETWORK' : 'ERR_TOKEN_STATUS'
-  const retryable = status < 400 || status === 408 || status === 429 || status >= 500 || isTemporary
+  const retryable = status === 408 || status === 429 || status >= 500 || isTemporary
   const known = { retryable, attempts: 1, retryAfterMs, answer: { retryAfterMs, quotas } }
   return new TokenRequestError('', { code, ...known, ...(status > 0 && { status }) })
 }

@@ -341,6 +341,8 @@ describe('an error response of another shape', () => {
       { message: 'Bad Request', _embedded: { errors: [{ message: 'Wrong id' }] } },
       'Bad Request: Wrong id',
     ],
+    ['a number alone', '429', '429'],
+    ['a value of no type', { message: true, errors: null, title: 'Denied' }, 'Denied'],
     ['an echoed secret', { message: `Unknown: ${SECRET}` }, 'Unknown: [hidden]'],
   ])('has one line of it in its message: %s', async (_, body, said) => {
     const error = await failure(status(400, body))
@@ -434,6 +436,7 @@ describe('the error message for a status', () => {
     [400, oauth('invalid_scope'), '400 (invalid_scope)', SCOPE],
     [400, oauth('invalid_request', "No 'scope'."), "400 (invalid_request: No 'scope'.)", SCOPE],
     [404, '<html>', '404', CHECK],
+    [404, { message: 'No audience' }, '404 (No audience)', CHECK],
     [405, '', '405', CHECK],
     [410, '', '410', CHECK],
     [401, oauth('unauthorized_client'), '401 (unauthorized_client)', GRANT],
@@ -457,6 +460,7 @@ describe('the error message for a status', () => {
     [403, '', '403', DENIED],
     [400, oauth('access_denied'), '400 (access_denied)', AUDIENCE],
     [400, oauth('invalid_target'), '400 (invalid_target)', AUDIENCE],
+    [400, oauth('invalid_audience'), '400 (invalid_audience)', AUDIENCE],
     [403, oauth('unauthorized_client'), '403 (unauthorized_client)', GRANT],
     [403, { message: 'Client authentication failed' }, '403 (Client authentication failed)', CLIENT],
     [403, { message: 'may not grant scopes' }, '403 (may not grant scopes)', SCOPE],
@@ -570,6 +574,23 @@ describe('the error message for a status', () => {
         'merchant-auth/docs/troubleshooting.md#the-token-endpoint-rejects-the-client.',
     )
   })
+
+  it.each([
+    ['Missing the grant type', true],
+    ['no grant_type', true],
+    ['grant type not found', true],
+    ['grant_type is required', true],
+    ['the value of grant_type was null', true],
+    ['Unknown grant type', false],
+    ['grant_type x', false],
+  ])(
+    'of 400 to a form request tells a grant type that is not found from an unknown one: %s',
+    async (text, isMissed) => {
+      const { message } = await failure(status(400, { message: text }), { bodyFormat: 'form' })
+      expect(message).toContain(`returned 400 (${text}). ${CHECK}`)
+      expect(message.endsWith(CHECK)).toBe(!isMissed)
+    },
+  )
 
   it('of 429 says to wait, whatever error is beside it', async () => {
     const error = await failure(status(429, oauth('access_denied', 'Too Many Requests')))

@@ -110,7 +110,7 @@ function isLasting(error: unknown): boolean {
   if (!(error instanceof TokenRequestError)) return false
   const { retryable, status = 0 } = error
   if (status === 408) return true
-  return !retryable && (status === 0 || (status >= 400 && status < 500))
+  return !retryable && (status === 0 || status >= 400)
 }
 
 function statusOf(error: unknown): number {

@@ -116,8 +116,8 @@ export class RequestLimits {
   }
 
   /** Whether any API accepted a call with this token, and none with another one since. */
-  anyHasAccepted(token: string): boolean {
-    return [...this.#renewals.values()].some((record) => record.hasAccepted(token))
+  anyHasAccepted(token: string | undefined): boolean {
+    return token !== undefined && [...this.#renewals.values()].some((record) => record.hasAccepted(token))
   }
 
   /** Records what a response said about quotas. */

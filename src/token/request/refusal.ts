@@ -67,9 +67,11 @@ const BY_WORDS: readonly (readonly [pattern: RegExp, RefusalReason])[] = [
     'format',
   ],
   [/grant[_ ]type/i, 'grant-type'],
-  // A firewall speaks of signatures, too.
+  [/(?:\b|_)(?:secret|assertion|certificat\w*|mtls)\b/i, 'client'],
+  [/\b(?:jwt|jws|aud|iss|iat|nbf|jti|kid)\b/i, 'client'], // of an assertion
+  [/(?<!\b(?:browser(?:['’]s)?|attack|bot) )(?:\b|_)signatures?\b/i, 'client'], // a firewall speaks of signatures, too
   [
-    /(?:\b|_)(?:secret|assertion|jwt|jws|aud|iss|iat|nbf|jti|kid|mtls|(?<!\b(?:browser(?:['’]s)?|attack|bot) )signatures?|certificat\w*|(?:invalid|bad|wrong|incorrect) (?:client )?(?:credentials|authentication)|client authentication|not identified)\b/i,
+    /\b(?:(?:invalid|bad|wrong|incorrect) (?:client )?(?:credentials|authentication)|client authentication|not identified)\b/i,
     'client',
   ],
   [/(?:\b|_)scopes?\b/i, 'scope'],
@@ -79,9 +81,9 @@ const BY_WORDS: readonly (readonly [pattern: RegExp, RefusalReason])[] = [
 /** The reason for a status and an OAuth error. */
 export function refusalOf(status: number, { error, errorDescription, detail }: OAuthError): Refusal {
   // These say more than an error beside them: Auth0 calls too many requests access_denied, others an overload invalid_client.
-  if (status === 429) return { reason: 'too-many', isExplained: false }
-  if (status === 408 || status >= 500) return { reason: 'server', isExplained: false }
-  if (status === 406 || status === 415) return { reason: 'format', isExplained: false } // Spotify's says server_error
+  if (status === 429) return unexplained('too-many')
+  if (status === 408 || status >= 500) return unexplained('server')
+  if (status === 406 || status === 415) return unexplained('format') // Spotify's says server_error
   const words = errorDescription ?? detail ?? ''
   // Several frameworks and gateways return the OAuth error in an error of another shape.
   const said = [error ?? '', ...(detail ?? '').split(': ')].map((text) => text.toLowerCase())
@@ -89,11 +91,15 @@ export function refusalOf(status: number, { error, errorDescription, detail }: O
   const byWords = BY_WORDS.find(([pattern]) => pattern.test(words))?.[1]
   const byError = reasonOfError(oauthError, { status, byWords })
   if (byError !== undefined) return { reason: byError, isExplained: true }
-  if (byWords !== undefined && status !== 404) return { reason: byWords, isExplained: false }
+  if (byWords !== undefined && status !== 404) return unexplained(byWords)
   const isVague =
     said.includes(INVALID_REQUEST) || said.every((text) => /^(?:(?:\d{3} )?bad request\.?)?$/.test(text))
   const isIncomplete = /\b(?:required|missing)\b/i.test(words)
-  return { reason: reasonOfStatus(status, isVague || isIncomplete), isExplained: false }
+  return unexplained(reasonOfStatus(status, isVague || isIncomplete))
+}
+
+function unexplained(reason: RefusalReason): Refusal {
+  return { reason, isExplained: false }
 }
 
 function reasonOfError(

@@ -241,8 +241,7 @@ export class TokenRequest {
     if (isBrokenOff) what = 'received an incomplete response'
     else if (step === 'response') what = 'returned a response that cannot be read'
     else if (step === 'program') what = 'was not sent'
-    const because = reason === '' ? '' : ` (${reason})`
-    return this.#failure(`POST ${this.#endpoint} ${what}${because}. ${isBrokenOff ? BROKEN_OFF : advice}`, {
+    return this.#failure(`POST ${this.#endpoint} ${what} (${reason}). ${isBrokenOff ? BROKEN_OFF : advice}`, {
       code: 'ERR_TOKEN_NETWORK',
       retryable: !isLasting,
       cause,

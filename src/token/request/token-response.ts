@@ -20,8 +20,8 @@ export interface TokenResponse {
 }
 
 export const MAX_ANSWER_BYTES: number = 64 * 1024
-/** Ten years. */
-const MAX_LIFETIME_MS = 10 * 365 * 24 * HOUR_MS
+/** Ten years: a later date may not exist. */
+export const MAX_LIFETIME_MS: number = 10 * 365 * 24 * HOUR_MS
 
 /** RFC 6750 §2.1: the characters that a bearer token may have. */
 const B64TOKEN = /^[A-Za-z0-9\-._~+/]+=*$/
@@ -148,7 +148,7 @@ function oauthErrorIn(text: string, { status }: Response, secrets: Iterable<stri
   const others = words.filter(
     (word) => word !== '' && word !== String(status) && word !== fieldOf(body, 'error'),
   )
-  const detail = printable([...new Set(others)].join(': '), { secrets }).trim()
+  const detail = printable([...new Set(others)].join(': '), { secrets })
   return { error, ...(detail !== '' && { detail }) }
 }
 
@@ -164,9 +164,9 @@ const MAX_DEPTH = 4
 
 function reasonsIn(value: unknown, depth = 0): string[] {
   if (typeof value === 'string') return [value.trim()]
-  if (typeof value === 'number' && depth > 0) return [String(value)]
-  if (typeof value !== 'object' || value === null || depth === MAX_DEPTH) return []
-  return Object.entries(value)
+  if (typeof value === 'number') return [String(value)]
+  if (value === null || depth === MAX_DEPTH) return []
+  return Object.entries(value as object)
     .flatMap(([name, field]) => {
       if (Array.isArray(value) || REASON.test(name)) return reasonsIn(field, depth + 1)
       return Array.isArray(field) && field.length > 0 ? [name, ...reasonsIn(field, depth + 1)] : []

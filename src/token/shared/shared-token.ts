@@ -72,13 +72,15 @@ export type Permission =
 /**
  * Why an acquisition may do neither:
  *
- * - `limited`: a limit forbids a token request
- * - `leased`: another process has the lease, for which the background does not wait
+ * - `limited`: a limit forbids a token request, or another process has the lease, for which the background does not wait
  * - `store-failed`: the store fails and may be back soon; the background waits for it until the last quarter of its window
  */
 export interface Denial {
-  readonly kind: 'limited' | 'leased' | 'store-failed'
+  readonly kind: 'limited' | 'store-failed'
 }
+
+export const LIMITED: Denial = { kind: 'limited' }
+const STORE_FAILED: Denial = { kind: 'store-failed' }
 
 /**
  * Shares the token, or else the limits after a failure, with other processes, and releases the lease. Resolves when that is
@@ -152,7 +154,7 @@ export class SharedToken {
     if (mayRequest && !this.#isWaitingForStore(need))
       return { kind: 'request', finish: (token) => this.#finish(claim, token) }
     await this.#release(claim)
-    return { kind: mayRequest ? 'store-failed' : 'limited' }
+    return mayRequest ? STORE_FAILED : LIMITED
   }
 
   /** Writes the limits again, beside the token of the entry. */
@@ -280,7 +282,7 @@ export class SharedToken {
       }
       const hasLease = claim.release !== undefined
       if (!hasLease) {
-        if (need.purpose === 'background') return { kind: 'leased' }
+        if (need.purpose === 'background') return LIMITED
         if (this.#now() >= giveUpAt) return undefined
         await untilAborted(clock.sleep(LOOK_EVERY_MS, closed), closed)
       }
@@ -289,7 +291,7 @@ export class SharedToken {
       const isOver = found !== undefined || !limits.mayRequest(need)
       if (isOver) await this.#release(claim)
       if (found !== undefined) return { kind: 'found', token: found }
-      if (isOver) return { kind: 'limited' }
+      if (isOver) return LIMITED
       if (hasLease || this.#isFailing) return undefined
     }
   }

@@ -161,7 +161,7 @@ export class SharedToken {
   async shareLimits(): Promise<void> {
     const store = this.#opened?.store
     // A token that is still to be written takes the limits along, and so does that of a process that has the lease.
-    if (store === undefined || this.#isFailing || this.#unwritten !== undefined) return
+    if (store === undefined || this.#unwritten !== undefined) return
     const release = store.hasLeases ? await store.lease(this.#leaseMs) : undefined
     if (store.hasLeases && release === undefined) return
     try {

@@ -197,6 +197,7 @@ describe('a token without life left on arrival', () => {
     expect(error.message).toContain(
       `${WHERE} returned a token that expired before it could be used: expires_in`,
     )
+    expect(error.message).toMatch(/#an-unusable-token-response$/)
     expect([made.endpoint.count, made.provider.currentToken()]).toEqual([attempts, undefined])
   })
 

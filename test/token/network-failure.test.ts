@@ -135,7 +135,8 @@ describe('what may succeed later is retried:', () => {
 })
 
 describe('the advice for a code of fetch', () => {
-  const ANY = 'Check the URL, the network, the firewall and the proxy.'
+  const ANY =
+    'Check the URL, the network, the firewall, the proxy, and your own fetch function, if there is one.'
   const meaningOf = (code: string) =>
     networkFailureOf(Object.assign(new Error('the reason'), { code }), { isLoopback: false })
 

@@ -161,6 +161,12 @@ describe('the token response', () => {
   })
 })
 
+it('may be a Response of node-fetch 2, whose body is the bytes themselves', async () => {
+  const body = Buffer.from('{"access_token":"a.b.c","token_type":"Bearer","expires_in":60}')
+  const made = rig([() => ({ ok: true, status: 200, headers: new Headers(), body }) as unknown as Response])
+  expect((await made.provider.getToken()).value).toBe('a.b.c')
+})
+
 describe('a token without life left on arrival', () => {
   const late: (ms: number) => Answer = (ms) => async (init) => {
     await made.clock.sleep(ms)

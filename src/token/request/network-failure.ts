@@ -41,7 +41,8 @@ const NO_SANDBOX =
   'Nothing listens on this port. If it is the sandbox, is it running? Each start has a new port and a new secret: write ' +
   'its output to .env again. In a container, localhost is the container itself. Otherwise check the port in the URL, and ' +
   'whether the service is running.'
-const UNKNOWN = 'Check the URL, the network, the firewall and the proxy.'
+const UNKNOWN =
+  'Check the URL, the network, the firewall, the proxy, and your own fetch function, if there is one.'
 
 /** What to do about a DNS server that does not respond. */
 export const NO_DNS: string =

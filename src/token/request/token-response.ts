@@ -99,7 +99,10 @@ async function readText(response: Response): Promise<string | undefined> {
   const decoder = new TextDecoder()
   let text = ''
   let bytes = 0
-  for await (const chunk of (response.body ?? []) as AsyncIterable<Uint8Array>) {
+  const body: unknown = response.body ?? []
+  // node-fetch 2, and mocks that use it (jest-fetch-mock 3), have the bytes themselves there.
+  const chunks = (ArrayBuffer.isView(body) ? [body] : body) as AsyncIterable<Uint8Array>
+  for await (const chunk of chunks) {
     bytes += chunk.byteLength
     if (bytes > MAX_ANSWER_BYTES) return undefined
     text += decoder.decode(chunk, { stream: true })

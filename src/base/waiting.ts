@@ -75,15 +75,19 @@ export async function within<T>(
   closed?.throwIfAborted()
   if (clock.monotonicMs() >= endsAt) throw late()
   const over = new AbortController()
+  const ended = new AbortController()
   const stop = onAbort(closed, (reason) => over.abort(reason))
-  const timeUp = clock.sleep(Math.max(0, endsAt - clock.monotonicMs()), over.signal).then(() => {
+  const timeUp = clock.sleep(Math.max(0, endsAt - clock.monotonicMs()), ended.signal).then(() => {
     throw late()
   })
   try {
     return await untilAborted(Promise.race([run(over.signal), timeUp]), closed)
+  } catch (error) {
+    over.abort() // not after a success: mocks and wrappers of fetch would take it for a request that was aborted
+    throw error
   } finally {
     stop()
-    over.abort()
+    ended.abort()
   }
 }
 

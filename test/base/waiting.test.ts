@@ -3,7 +3,7 @@ import { ProviderClosedError, type TokenProviderOptions } from 'merchant-auth'
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { untilAborted, waitFor } from '../../src/base/waiting.ts'
 import { settled } from '../support/clock.ts'
-import { granted, rejection, rig, unhandledRejections } from '../token/harness.ts'
+import { type Answer, granted, rejection, rig, status, unhandledRejections } from '../token/harness.ts'
 
 /** A provider whose token endpoint answers once `answer()` is called. */
 function gated(options?: Partial<TokenProviderOptions>) {
@@ -11,6 +11,19 @@ function gated(options?: Partial<TokenProviderOptions>) {
   const made = rig([() => gate.promise.then(() => granted()({}))], options)
   return { ...made, answer: () => gate.resolve(), gate }
 }
+
+it('the signal of a token request is aborted if it fails, and not after a success, which mocks of fetch would count', async () => {
+  const signals: (AbortSignal | null | undefined)[] = []
+  const noting =
+    (answer: Answer): Answer =>
+    (init) => {
+      signals.push(init.signal)
+      return answer(init)
+    }
+  await rig([noting(granted())]).provider.getToken()
+  await rejection(rig([noting(status(503))], { retries: 0 }).provider.getToken())
+  expect(signals.map((signal) => signal?.aborted)).toEqual([false, true])
+})
 
 describe('the signal of a call', () => {
   it.each([

@@ -214,6 +214,14 @@ describe('a clientSecret function of a process with a store', () => {
   it.each<[string, () => unknown, number]>([
     ['threw', throws, 3],
     ['threw', () => Promise.reject(undefined), 3],
+    [
+      'threw (ECONNREFUSED)', // the code of what fetch throws; its text may contain a secret that is not known yet
+      () =>
+        Promise.reject(
+          new TypeError('no vault', { cause: Object.assign(new Error('x'), { code: 'ECONNREFUSED' }) }),
+        ),
+      3,
+    ],
     ['returned nothing', () => undefined, 3],
     ['returned nothing', () => '', 3],
     ['returned no string', () => 5, 3],

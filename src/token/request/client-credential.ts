@@ -5,6 +5,7 @@ import { within } from '../../base/waiting.ts'
 import { warnIfWeak } from '../../events/warnings.ts'
 import type { ResolvedOptions } from '../../options/options.ts'
 import type { ProviderContext } from './context.ts'
+import { networkFailureOf } from './network-failure.ts'
 
 /**
  * The credential for one acquisition. The first one may be needed twice: for the key of the store's entries, and for the
@@ -61,9 +62,13 @@ export class ClientCredential {
         return await credential()
       } catch (error) {
         if (isFrameworkError(error)) throw error
-        // The text of any other error may contain a secret that is not known yet.
-        const why = error instanceof CredentialFileError ? ` (${error.message})` : ''
-        throw new Error(`threw${why}`, { cause: redactedCause(error, secrets) })
+        const cause = redactedCause(error, secrets)
+        // The text of any other error may contain a secret that is not known yet: of those, the code alone.
+        const why =
+          error instanceof CredentialFileError
+            ? error.message
+            : networkFailureOf(cause, { isLoopback: false }).code
+        throw new Error(why === undefined ? 'threw' : `threw (${why})`, { cause })
       }
     }
     const late = (): Error => {

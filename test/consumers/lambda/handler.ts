@@ -12,7 +12,8 @@ async function clientSecret(): Promise<string> {
   const url = `http://localhost:${port}/secretsmanager/get?secretId=${secretId}`
   const headers = { 'X-Aws-Parameters-Secrets-Token': process.env.AWS_SESSION_TOKEN ?? '' }
   const response = await fetch(url, { headers })
-  if (!response.ok) throw new Error(`The secrets extension returned ${response.status}`)
+  if (!response.ok)
+    throw new Error(`The secrets extension returned ${response.status}: ${await response.text()}`)
   return ((await response.json()) as { SecretString: string }).SecretString
 }
 

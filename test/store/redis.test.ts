@@ -80,7 +80,18 @@ it('an ioredis client gets no error listener, as it only logs what nobody listen
 })
 
 it('says what cannot be used', () => {
-  expect(() => createRedisTokenStore({} as IORedisLike)).toThrow('The Redis token store cannot be used')
+  const make = () => createRedisTokenStore({} as IORedisLike, { keyPrefix: 5 } as object)
+  expect(make).toThrow('The Redis token store cannot be used')
+  expect(problemsIn(make)).toEqual([
+    {
+      option: 'client',
+      kind: 'invalid',
+      reason:
+        'must be a client or cluster of the package redis (node-redis) or ioredis, and not a mock ' +
+        '(merchant-auth/docs/testing.md#mocks-by-hand)',
+    },
+    { option: 'keyPrefix', kind: 'invalid', reason: 'must be a string' },
+  ])
 })
 
 type Sent = readonly [script: string, key: string, ...args: string[]]

@@ -137,9 +137,9 @@ const ONE_DAY_MS = 86_400_000
 
 const CLIENT =
   'The token endpoint rejects the client ID or the client secret. Check that both belong to this environment (production ' +
-  'and test have their own), that the secret is the latest one and has not expired, that the client is enabled and ' +
-  'approved, and that it has no stray quote or space. If they are correct, it may expect them as a form (--body-format ' +
-  'form), or by HTTP Basic (docs/another-token-endpoint.md).'
+  'and test have their own), that the secret is the latest one, has not expired, and has no stray quote or space, and that ' +
+  'the client is enabled and approved. If they are correct, it may expect them as a form (--body-format form), or by HTTP ' +
+  'Basic (docs/another-token-endpoint.md).'
 const ASSERTION =
   'The token endpoint rejects the client ID or the assertion. Check that the service knows its public key, that iss, sub ' +
   'and aud are what is registered there (iss and sub are the client ID, unless a platform writes the assertion), and that ' +

@@ -49,7 +49,7 @@ export function optionRemarks(
   return remarks
 }
 
-/** RFC 6749, appendix A, allows ASCII without control characters. The letters \\n at the end are a line break that nobody read. */
+/** RFC 6749, appendix A, allows ASCII without control characters. The letters \n at the end are a line break that nobody read. */
 const UNUSUAL = /[^\x20-\x7e]|\\[nrt]$/
 
 /**

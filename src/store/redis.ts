@@ -116,8 +116,8 @@ function scriptRunner(client: unknown): RunScript | undefined {
   if (isIORedis(client)) {
     return (script, key, args) => client.eval(script, 1, key, ...args)
   }
-  if (isNodeRedisCluster(client)) {
-    // Not with eval: a cluster of node-redis 4 looks for the key in the script, finds none, and asks any node.
+  if (isNodeRedis4Cluster(client)) {
+    // Not with eval, which looks for the key in the script, finds none, and asks any node.
     return (script, key, args) => client.sendCommand(key, false, ['EVAL', script, '1', key, ...args])
   }
   if (isNodeRedis(client)) {
@@ -136,12 +136,13 @@ function isNodeRedis(client: unknown): client is NodeRedisLike {
   )
 }
 
-interface NodeRedisCluster {
+interface NodeRedis4Cluster {
   sendCommand(firstKey: string, isReadonly: boolean, args: readonly string[]): Promise<unknown>
 }
 
-function isNodeRedisCluster(client: unknown): client is NodeRedisCluster {
-  return isNodeRedis(client) && Array.isArray(Reflect.get(client, 'slots'))
+/** A cluster of node-redis 4. Later ones have `withTypeMapping`; their eval finds the key, and gives it their `keyPrefix`. */
+function isNodeRedis4Cluster(client: unknown): client is NodeRedis4Cluster {
+  return isNodeRedis(client) && Array.isArray(Reflect.get(client, 'slots')) && !has(client, 'withTypeMapping')
 }
 
 function has(client: unknown, name: string): client is object {

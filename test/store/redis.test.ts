@@ -116,11 +116,27 @@ const CLIENTS: readonly [
     }),
   ],
   [
-    'a cluster of node-redis',
+    'a cluster of a later node-redis',
     (sent, answers) => ({
       isOpen: true,
       slots: [],
-      eval: async () => expect.unreachable('node-redis 4 would ask any node'),
+      withTypeMapping: () => {},
+      sendCommand: () => expect.unreachable('it would send the key without the keyPrefix of the cluster'),
+      eval: async (
+        script: string,
+        { keys = [], arguments: args = [] }: { keys?: string[]; arguments?: string[] },
+      ) => {
+        sent.push([script, keys.join(), ...args])
+        return answers.shift()
+      },
+    }),
+  ],
+  [
+    'a cluster of node-redis 4',
+    (sent, answers) => ({
+      isOpen: true,
+      slots: [],
+      eval: async () => expect.unreachable('it would ask any node'),
       sendCommand: async (key: string, isReadonly: boolean, [name, script, count, ...rest]: string[]) => {
         expect([isReadonly, name, count, rest[0]]).toEqual([false, 'EVAL', '1', key])
         sent.push([script, ...rest] as unknown as Sent)

@@ -214,6 +214,7 @@ describe('a clientSecret function of a process with a store', () => {
   it.each<[string, () => unknown, number]>([
     ['threw', throws, 3],
     ['threw', () => Promise.reject(undefined), 3],
+    ['threw', () => Promise.reject(Object.assign(new Error('x'), { code: 'a new secret' })), 3],
     [
       'threw (ECONNREFUSED)', // the code of what fetch throws; its text may contain a secret that is not known yet
       () =>

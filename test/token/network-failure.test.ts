@@ -258,6 +258,11 @@ it('of a host with several addresses the message has the reason of each', async 
   })
 })
 
+it('what is no Error has a reason, too', async () => {
+  const { error } = await call(() => Promise.reject('boom'))
+  expect(error.message).toContain('received no response (what was thrown is no Error). ')
+})
+
 it.each([
   ['UND_ERR_SOCKET', 'connection'],
   ['CERT_HAS_EXPIRED', 'tls'],

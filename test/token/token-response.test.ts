@@ -350,6 +350,11 @@ describe('an error response of another shape', () => {
     ],
     ['a number alone', '429', '429'],
     ['a value of no type', { message: true, errors: null, title: 'Denied' }, 'Denied'],
+    [
+      'a date as a list',
+      { timestamp: [2026, 11, 27], message: 'No grant_type', tokens: ['a.b.c'] },
+      'No grant_type',
+    ],
     ['an echoed secret', { message: `Unknown: ${SECRET}` }, 'Unknown: [hidden]'],
   ])('has one line of it in its message: %s', async (_, body, said) => {
     const error = await failure(status(400, body))
@@ -470,6 +475,19 @@ describe('the error message for a status', () => {
     [400, oauth('invalid_audience'), '400 (invalid_audience)', AUDIENCE],
     [403, oauth('unauthorized_client'), '403 (unauthorized_client)', GRANT],
     [403, { message: 'Client authentication failed' }, '403 (Client authentication failed)', CLIENT],
+    [
+      403,
+      { message: 'Missing scope for client_credentials' },
+      '403 (Missing scope for client_credentials)',
+      SCOPE,
+    ],
+    [403, { message: 'Signature ID 200001' }, '403 (Signature ID 200001)', DENIED],
+    [
+      401,
+      { message: 'client_secret is missing or wrong' },
+      '401 (client_secret is missing or wrong)',
+      CLIENT,
+    ],
     [403, { message: 'may not grant scopes' }, '403 (may not grant scopes)', SCOPE],
     [403, { detail: "your browser's signature" }, "403 (your browser's signature)", DENIED],
     [408, '', '408', LATER],

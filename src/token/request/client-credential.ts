@@ -64,11 +64,9 @@ export class ClientCredential {
         if (isFrameworkError(error)) throw error
         const cause = redactedCause(error, secrets)
         // The text of any other error may contain a secret that is not known yet: of those, the code alone.
-        const why =
-          error instanceof CredentialFileError
-            ? error.message
-            : networkFailureOf(cause, { isLoopback: false }).code
-        throw new Error(why === undefined ? 'threw' : `threw (${why})`, { cause })
+        const { code = '' } = networkFailureOf(cause, { isLoopback: false })
+        const why = error instanceof CredentialFileError ? error.message : /^\w*$/.test(code) ? code : ''
+        throw new Error(why === '' ? 'threw' : `threw (${why})`, { cause })
       }
     }
     const late = (): Error => {

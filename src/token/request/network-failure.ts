@@ -213,7 +213,7 @@ export function networkFailureOf(
   )
   const signs = [...codes, ...errors.flatMap(({ name, message }) => [name, message])]
   const innermost = errors.filter((one) => causesOf(one).length === 0)
-  const reason = printable([...new Set(innermost.map(textOf))].join('; '))
+  const reason = printable([...new Set(innermost.map(textOf))].join('; ')) || 'what was thrown is no Error'
   const kind = KINDS.find(({ pattern }) => signs.some((sign) => pattern.test(sign)))
   const code = codes.find((one) => kind?.pattern.test(one)) ?? codes[0]
   const { step, isLasting = false } = kind ?? { step: 'connection' }

@@ -63,13 +63,13 @@ const BY_WORDS: readonly (readonly [pattern: RegExp, RefusalReason])[] = [
     'format',
   ],
   [
-    /^(?!.*\binvalid\b).*(?:\b(?:missing|required?|must contain)\b.*client_|client_.*\b(?:missing|required)\b)/i,
+    /^(?!.*\b(?:invalid|wrong|incorrect)\b).*(?:\b(?:missing|required?|must contain)\b.*client_(?:id|secret|assertion)|client_(?:id|secret|assertion).*\b(?:missing|required)\b)/i,
     'format',
   ],
   [/grant[_ ]type/i, 'grant-type'],
   [/(?:\b|_)(?:secret|assertion|certificat\w*|mtls)\b/i, 'client'],
   [/\b(?:jwt|jws|aud|iss|iat|nbf|jti|kid)\b/i, 'client'], // of an assertion
-  [/(?<!\b(?:browser(?:['’]s)?|attack|bot) )(?:\b|_)signatures?\b/i, 'client'], // a firewall speaks of signatures, too
+  [/(?<!\b(?:browser\S*|attack|bot) )(?:\b|_)signatures?\b(?! id)/i, 'client'], // a firewall speaks of signatures, too
   [
     /\b(?:(?:invalid|bad|wrong|incorrect) (?:client )?(?:credentials|authentication)|client authentication|not identified)\b/i,
     'client',

@@ -300,6 +300,7 @@ export class TokenRequest {
         adviceFor(status, { ...oauth, detail }, this.#options),
       {
         code: 'ERR_TOKEN_STATUS',
+        // Without the detail: free text must not cause retries.
         retryable: ['too-many', 'server'].includes(refusalOf(status, oauth).reason),
         status,
         ...oauth,
@@ -357,11 +358,10 @@ function unusableBecause(fields: readonly string[]): readonly [kind: string, adv
       `Check authUrl; if the service means it so, see ${section}`,
     ]
   }
-  if (fields.includes('body')) return ['no token response', 'Check authUrl']
-  return [
-    'no token response',
-    `Check authUrl, or what the response says in fields of its own (${CLIENT_REFUSED})`,
-  ]
+  const advice = fields.includes('body')
+    ? 'Check authUrl'
+    : `Check authUrl, or what the response says in fields of its own (${CLIENT_REFUSED})`
+  return ['no token response', advice]
 }
 
 /** Whether this is a response, and not what a mock or a mistaken function returns instead. */

@@ -172,7 +172,9 @@ function reasonsIn(value: unknown, depth = 0): string[] {
   return Object.entries(value as object)
     .flatMap(([name, field]) => {
       if (Array.isArray(value) || REASON.test(name)) return reasonsIn(field, depth + 1)
-      return Array.isArray(field) && field.length > 0 ? [name, ...reasonsIn(field, depth + 1)] : []
+      // Texts alone: a date may be a list of numbers. A list of tokens is no reason.
+      const isSaid = Array.isArray(field) && typeof field[0] === 'string' && !/token/i.test(name)
+      return isSaid ? [name, ...reasonsIn(field, depth + 1)] : []
     })
     .slice(0, MAX_REASONS)
 }

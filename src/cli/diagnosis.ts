@@ -165,7 +165,9 @@ const NO_ENDPOINT =
 const SCOPE =
   'The token endpoint wants a scope, or another one: set it with --token-parameter, or in MERCHANT_AUTH_TOKEN_PARAMETERS ' +
   '(scope=…).'
-const FORMAT = 'The token endpoint does not accept the request in this form. Check MERCHANT_AUTH_URL.'
+const FORMAT =
+  'The token endpoint does not accept the request: its form, or the client ID and its secret or assertion. Check these, and ' +
+  'MERCHANT_AUTH_URL.'
 const FORM =
   " A server that expects a form instead of JSON needs the option bodyFormat: 'form' (here --body-format form)."
 const FIELDS = ' It may not accept the further fields either: check MERCHANT_AUTH_TOKEN_PARAMETERS.'

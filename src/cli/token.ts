@@ -88,6 +88,7 @@ Example:
       const { secret, location } = sources
       options = optionsFrom(sources)
       redactor.secrets.add(secret)
+      if (flags.refresh && location === undefined) complain(stderr, NO_STORE, { color: 'yellow' })
       opened = location?.kind && (await openStore(location, signal))
       if (opened?.kind === 'no-client') throw new ConfigurationError('The store cannot be used', [NO_REDIS])
       if (opened?.kind === 'failed' && !signal.aborted) reportStore(opened.code)
@@ -127,6 +128,8 @@ Example:
   },
 }
 
+const NO_STORE =
+  'no store is set, so no other process gets this token. If the service names its store in code, pass --store'
 const NO_REDIS: Problem = {
   option: STORE_VARIABLE,
   kind: 'unavailable',

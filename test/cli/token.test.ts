@@ -97,6 +97,13 @@ describe('token --store', () => {
     expect(at.test.counts.token).toBe(2)
   })
 
+  it('warns that --refresh without a store replaces nothing', async () => {
+    expect(await token(['--refresh'])).toMatchObject({
+      code: 0,
+      stderr: expect.stringContaining('no store is set'),
+    })
+  })
+
   it('leaves the token in the directory if --refresh gets no other one', async () => {
     const store = ['--store', join(folder(), 'tokens')]
     const first = await token(store)

@@ -418,7 +418,9 @@ describe('an error response (RFC 6749)', () => {
 })
 
 const FORMAT =
-  "Check authUrl, clientId and audience. A server that takes a form instead of JSON needs bodyFormat: 'form'."
+  'Check authUrl, clientId, clientSecret and audience. ' +
+  "A server that takes a form instead of JSON needs bodyFormat: 'form'."
+const GRANT_TYPE = FORMAT.replace(', clientSecret', '')
 const oauth = (error?: string, error_description?: string) => ({ error, error_description })
 
 describe('the error message for a status', () => {
@@ -440,7 +442,7 @@ describe('the error message for a status', () => {
   it.each([
     [400, '', '400', FORMAT],
     [415, '', '415', FORMAT],
-    [400, oauth('unsupported_grant_type'), '400 (unsupported_grant_type)', FORMAT],
+    [400, oauth('unsupported_grant_type'), '400 (unsupported_grant_type)', GRANT_TYPE],
     [400, oauth('invalid_request', 'No audience.'), '400 (invalid_request: No audience.)', DENIED],
     [400, oauth('invalid_request', 'No client_id.'), '400 (invalid_request: No client_id.)', FORMAT],
     [400, oauth(undefined, 'No audience.'), '400 (No audience.)', DENIED],
@@ -595,7 +597,7 @@ describe('the error message for a status', () => {
   it.each([400, 415])('of %i to a form request does not suggest bodyFormat', async (code) => {
     const error = await failure(status(code, oauth('invalid_request')), { bodyFormat: 'form' })
     expect(error.message).toBe(
-      `${WHERE} returned ${code} (invalid_request). ${CHECK} If it misses a field that you send: ` +
+      `${WHERE} returned ${code} (invalid_request). ${FORMAT.slice(0, FORMAT.indexOf(' A server'))} If it misses a field that you send: ` +
         'merchant-auth/docs/troubleshooting.md#the-token-endpoint-rejects-the-client.',
     )
   })
@@ -612,7 +614,7 @@ describe('the error message for a status', () => {
     'of 400 to a form request tells a grant type that is not found from an unknown one: %s',
     async (text, isMissed) => {
       const { message } = await failure(status(400, { message: text }), { bodyFormat: 'form' })
-      expect(message).toContain(`returned 400 (${text}). ${CHECK}`)
+      expect(message).toContain(`returned 400 (${text}). Check authUrl, clientId`)
       expect(message.endsWith(CHECK)).toBe(!isMissed)
     },
   )

@@ -144,7 +144,9 @@ export function adviceFor(
       'credentials grant.',
     'grant-type': CHECK + form,
     scope: 'Check authUrl, and the scope in tokenParameters.',
-    format: CHECK + (form || ` If it misses a field that you send: ${CLIENT_REFUSED}.`),
+    format:
+      `Check authUrl, clientId, ${credential.option} and audience.` +
+      (form || ` If it misses a field that you send: ${CLIENT_REFUSED}.`),
     'no-endpoint': CHECK,
     'too-many': TOO_MANY,
     server:

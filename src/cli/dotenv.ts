@@ -64,8 +64,17 @@ export function dotenvWarnings(
       text: `${file} sets ${oneOf(overridden, 'and')} to other values than the shell, which takes precedence`,
       advice: `To use the file: unset ${overridden.join(' ')}`,
     })
+  const late = READ_AT_START.filter((name) => inFile[name] && !shell[name])
+  if (late.length > 0)
+    warnings.push({
+      text: `${file} sets ${oneOf(late, 'and')}, which Node.js reads when it starts: this command goes without`,
+      advice: `Run: node --env-file=${show(path)} node_modules/merchant-auth/dist/cli/main.js check`,
+    })
   return warnings
 }
+
+/** What decides how Node.js connects, which `node --env-file` sets in time. */
+const READ_AT_START = ['NODE_OPTIONS', 'HTTPS_PROXY', 'https_proxy', 'HTTP_PROXY', 'http_proxy']
 
 /** The variable that `node --env-file` does not set, because it takes the byte order mark for part of its name. */
 function firstNameAfterMark(text: string): string | undefined {

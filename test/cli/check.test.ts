@@ -265,6 +265,19 @@ describe('check', () => {
     expect(await warnings(`${name}=Sw0rd$fish-7\n`, { [name]: at.test.clientSecret })).toEqual([])
   })
 
+  it('warns of a proxy in the file, which Node.js reads when it starts', async () => {
+    const dotenv = join(folder(), '.env')
+    writeFileSync(dotenv, 'HTTPS_PROXY=http://proxy.example:8080\nNODE_OPTIONS=--use-env-proxy\n')
+    const { steps } = await check(at, ['--dotenv', dotenv], { HTTPS_PROXY: '', NODE_OPTIONS: '' })
+    expect(steps).toContainEqual(
+      expect.objectContaining({
+        result: 'warning',
+        text: `the file ${dotenv} sets NODE_OPTIONS and HTTPS_PROXY, which Node.js reads when it starts: this command goes without`,
+        advice: `Run: node --env-file=${dotenv} node_modules/merchant-auth/dist/cli/main.js check`,
+      }),
+    )
+  })
+
   it('drops a byte order mark, and warns where Node.js does not', async () => {
     const dotenv = join(folder(), '.env')
     const file = join(folder(), 'secret')

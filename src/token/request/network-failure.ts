@@ -162,7 +162,8 @@ const KINDS: readonly Kind[] = [
     pattern: /^ENOTFOUND$/,
     step: 'name',
     advice:
-      'Check the spelling of the host name in the URL. In a container or a private network, check the DNS settings.',
+      'Check the spelling of the host name in the URL. In a container or a private network, check the DNS settings. Behind a ' +
+      'proxy, fetch needs NODE_USE_ENV_PROXY=1 besides HTTPS_PROXY.',
   },
   {
     pattern: /^EAI_AGAIN$/,
@@ -185,7 +186,8 @@ const KINDS: readonly Kind[] = [
     pattern: /^(?:EHOSTUNREACH|ENETUNREACH)$/,
     step: 'connection',
     advice:
-      'There is no route to this host. Check the network, the VPN, the firewall, and whether IPv6 works; in a test, what it mocks.',
+      'There is no route to this host. Check the network, the VPN, the proxy, the firewall, and whether IPv6 works; in a test, ' +
+      'what it mocks.',
   },
   {
     pattern: /^ECONNRESET$/,

@@ -340,7 +340,7 @@ describe('an error response of another shape', () => {
     ['XML', '<?xml version="1.0"?><Error><Message>No such client</Message></Error>', 'No such client'],
     [
       'XML with a namespace',
-      '<?xml version="1.0"?><a:fault><a:description>Unknown</a:description></a:fault>',
+      '<?xml version="1.0"?><ams:fault><ams:error_description>Unknown</ams:error_description></ams:fault>',
       'Unknown',
     ],
     [
@@ -483,6 +483,21 @@ describe('the error message for a status', () => {
       '403 (Missing scope for client_credentials)',
       SCOPE,
     ],
+    [400, { message: 'Bad certificates' }, '400 (Bad certificates)', CLIENT],
+    [400, { message: 'Bad signature' }, '400 (Bad signature)', CLIENT],
+    [
+      400,
+      { message: 'Invalid client_secret or missing client_id' },
+      '400 (Invalid client_secret or missing client_id)',
+      CLIENT,
+    ],
+    [400, { message: 'It must contain a client_secret' }, '400 (It must contain a client_secret)', FORMAT],
+    [
+      400,
+      { message: 'client_secret not sent, but required' },
+      '400 (client_secret not sent, but required)',
+      FORMAT,
+    ],
     [403, { message: 'Signature ID 200001' }, '403 (Signature ID 200001)', DENIED],
     [
       401,
@@ -604,6 +619,7 @@ describe('the error message for a status', () => {
 
   it.each([
     ['Missing the grant type', true],
+    ['We require grant_type', true],
     ['no grant_type', true],
     ['grant type not found', true],
     ['grant_type is required', true],

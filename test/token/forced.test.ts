@@ -142,6 +142,14 @@ describe('a token that is asked for', () => {
     expect(endpoint.count).toBe(3)
   })
 
+  it('does not end the use of one that no API had accepted yet', async () => {
+    const { api, provider } = attachedRig()
+    await provider.getToken()
+    await forced({ provider })
+    api.accepts = (number) => number === 1
+    expect(await api.call()).toEqual([200, 2, 1])
+  })
+
   it('is the new one also where an API rejects it before the store has it, and accepts the one before', async () => {
     const fleet = longLived()
     const { provider } = fleet.start()

@@ -184,6 +184,7 @@ describe('the advice for a code of fetch', () => {
 
   it.each([...CODES, ...FAMILIES])('is its own: %s', (code, advice) => {
     expect(meaningOf(code).advice.slice(0, advice.length)).toBe(advice)
+    expect(meaningOf(code).advice).toMatch(/\.$/)
     expect(meaningOf(code).code).toBe(code)
   })
 
@@ -218,7 +219,7 @@ describe('the advice for a code of fetch', () => {
   it('names the sandbox where nothing listens on this machine, and only there', () => {
     const refused = (code: string) =>
       networkFailureOf(Object.assign(new Error('x'), { code }), { isLoopback: true }).advice
-    expect(refused('ECONNREFUSED')).toContain('Each start has a new port')
+    expect(refused('ECONNREFUSED')).toMatch(/Each start has a new port .* In a container, .*\.$/)
     expect(refused('ECONNRESET')).not.toContain('Each start has a new port')
     expect(meaningOf('ECONNREFUSED').advice).not.toContain('Each start has a new port')
   })

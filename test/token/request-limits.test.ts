@@ -691,6 +691,16 @@ describe('the cooldown of another process', () => {
       5,
       refusedElsewhere,
     ],
+    [
+      'replaces the error of its own 429 that is over',
+      () => {
+        fails('caller', refusedHere)
+        pass(20)
+        adoptFrom(5, pausesFor(30))
+      },
+      25,
+      refusedElsewhere,
+    ],
     ['does not, if no 429 began it', () => adoptFrom(0, () => fails('caller', failure(503))), 0, undefined],
   ])('%s', (_, before, endsInS, error) => {
     before()

@@ -449,3 +449,23 @@ describe('Retry-After', () => {
     expect(soon.endpoint.count).toBe(2)
   })
 })
+
+it('is not sent if the process stood still until timeoutMs had passed', async () => {
+  class StillClock extends ManualClock {
+    standStill(): void {
+      this.pass(10_000)
+    }
+  }
+  const clock = new StillClock()
+  const clientSecret = (): string => {
+    clock.standStill()
+    return SECRET
+  }
+  const made = rig([granted()], { clock, clientSecret })
+  const error = await rejection<TokenRequestError>(made.provider.getToken())
+  expect(error).toMatchObject({ code: 'ERR_TOKEN_TIMEOUT', retryable: true })
+  expect(error.message).toContain(
+    'was not sent: the process stood still, and timeoutMs had passed. Try again.',
+  )
+  expect(made.endpoint.count).toBe(0)
+})

@@ -448,6 +448,8 @@ describe('the error message for a status', () => {
     [400, oauth(undefined, 'No audience.'), '400 (No audience.)', DENIED],
     [400, oauth('', ''), '400', FORMAT],
     [400, oauth('invalid_scope'), '400 (invalid_scope)', SCOPE],
+    [400, oauth('invalid_scope', 'No secret.'), '400 (invalid_scope: No secret.)', SCOPE],
+    [400, { message: 'Invalid credentials' }, '400 (Invalid credentials)', CLIENT],
     [400, oauth('invalid_request', "No 'scope'."), "400 (invalid_request: No 'scope'.)", SCOPE],
     [404, '<html>', '404', CHECK],
     [404, { message: 'No audience' }, '404 (No audience)', CHECK],
@@ -491,6 +493,7 @@ describe('the error message for a status', () => {
       '400 (Invalid client_secret or missing client_id)',
       CLIENT,
     ],
+    [400, { message: 'We require client_id' }, '400 (We require client_id)', FORMAT],
     [400, { message: 'It must contain a client_secret' }, '400 (It must contain a client_secret)', FORMAT],
     [
       400,
@@ -634,6 +637,13 @@ describe('the error message for a status', () => {
       expect(message.endsWith(CHECK)).toBe(!isMissed)
     },
   )
+
+  it('of 429 names the quota that is spent, and no other', async () => {
+    const quotas = 'b=per_hour;q=10;r=0;t=60,b=per_day;q=50;r=40;t=600'
+    const { message } = await failure(status(429, '', { 'auth0-client-quota-limit': quotas }))
+    expect(message).toContain('per_hour')
+    expect(message).not.toContain('per_day')
+  })
 
   it('of 429 says to wait, whatever error is beside it', async () => {
     const error = await failure(status(429, oauth('access_denied', 'Too Many Requests')))

@@ -20,6 +20,7 @@ vi.mock('node:fs/promises', () => {
 vi.resetModules() // in mutation tests another file may have loaded them
 const { createFileTokenStore } = await import('merchant-auth/file')
 const { removeUnused } = await import('../../src/store/file/unused-files.ts')
+const { leaseNumbersIn } = await import('../../src/store/file/leases.ts')
 
 const folder = mkdtempSync(join(tmpdir(), 'file-lease-')) // which stays empty
 afterAll(() => rmSync(folder, { recursive: true }))
@@ -246,4 +247,9 @@ it('a process whose lease was removed with the folder before it was written does
     ['B', /never/],
   ])
   await run(world, order)
+})
+
+it('a lease is a file whose name is a number', () => {
+  const names = ['12.lease', '1.leases', 'x1.lease', `${'9'.repeat(16)}.lease`, '.lease', '7.entry']
+  expect(leaseNumbersIn(names)).toEqual([12])
 })

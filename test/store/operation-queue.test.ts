@@ -27,7 +27,7 @@ function begun({ slots = 2, clock = new ManualClock() as Clock } = {}) {
   return { queue, started, steps, add }
 }
 
-const timedOut = { code: 'ETIMEDOUT' }
+const timedOut = { code: 'ETIMEDOUT', message: 'The token store did not answer in time' }
 
 describe('operations', () => {
   it('wait for a slot, in order, and get what they return', async () => {

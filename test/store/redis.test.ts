@@ -159,6 +159,13 @@ const CLIENTS: readonly [
 ]
 
 describe.each(CLIENTS)('with %s', (_, make) => {
+  it('an entry in its last moment has no time left', async () => {
+    expect(await createRedisTokenStore(make([], [['value', 0]])).get('key')).toEqual({
+      value: 'value',
+      ttlMs: 0,
+    })
+  })
+
   it.each([
     [undefined, 'merchant-auth:'],
     ['shop:', 'shop:'],

@@ -62,6 +62,6 @@ async function removeFolder(path: string, before: number): Promise<void> {
   const names = await readdir(path)
   if (await isAnyHeld(path, leaseNumbersIn(names))) return
   for (const name of names)
-    if (/^\d+\.lease$/.test(name) || isTemporary(name)) await removeFile(join(path, name))
+    if (leaseNumbersIn([name]).length > 0 || isTemporary(name)) await removeFile(join(path, name))
   await rmdir(path)
 }

@@ -333,7 +333,10 @@ describe('an entry', () => {
   ])('that is %s is UNREADABLE until it is replaced', async (_, damage) => {
     const { store, path } = await withEntry()
     damage(path)
-    expect(await rejection(store.get('key'))).toMatchObject({ code: 'UNREADABLE', message: expect.stringContaining('damaged') })
+    expect(await rejection(store.get('key'))).toMatchObject({
+      code: 'UNREADABLE',
+      message: expect.stringContaining('damaged'),
+    })
     await store.set('key', 'newer', LONG_MS)
     expect(await store.get('key')).toMatchObject({ value: 'newer' })
   })

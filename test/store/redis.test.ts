@@ -96,6 +96,14 @@ it('says what cannot be used', () => {
 
 type Sent = readonly [script: string, key: string, ...args: string[]]
 
+/** `eval` of node-redis, which notes what is sent. */
+const evalOf =
+  (sent: Sent[], answers: unknown[]) =>
+  async (script: string, { keys = [], arguments: args = [] }: { keys?: string[]; arguments?: string[] }) => {
+    sent.push([script, keys.join(), ...args])
+    return answers.shift()
+  }
+
 /** Clients that note what is sent, and what they answer with next. */
 const CLIENTS: readonly [
   name: string,
@@ -106,13 +114,7 @@ const CLIENTS: readonly [
     (sent, answers) => ({
       isOpen: true,
       sendCommand: () => {},
-      eval: async (
-        script: string,
-        { keys = [], arguments: args = [] }: { keys?: string[]; arguments?: string[] },
-      ) => {
-        sent.push([script, keys.join(), ...args])
-        return answers.shift()
-      },
+      eval: evalOf(sent, answers),
     }),
   ],
   [
@@ -122,13 +124,7 @@ const CLIENTS: readonly [
       slots: [],
       withTypeMapping: () => {},
       sendCommand: () => expect.unreachable('it would send the key without the keyPrefix of the cluster'),
-      eval: async (
-        script: string,
-        { keys = [], arguments: args = [] }: { keys?: string[]; arguments?: string[] },
-      ) => {
-        sent.push([script, keys.join(), ...args])
-        return answers.shift()
-      },
+      eval: evalOf(sent, answers),
     }),
   ],
   [

@@ -63,7 +63,11 @@ const BY_WORDS: readonly (readonly [pattern: RegExp, RefusalReason])[] = [
     'format',
   ],
   [
-    /^(?!.*\b(?:invalid|wrong|incorrect)\b).*(?:\b(?:missing|required?|must contain)\b.*client_(?:id|secret|assertion)|client_(?:id|secret|assertion).*\b(?:missing|required)\b)/i,
+    /^(?!.*\b(?:invalid|wrong|incorrect)\b).*\b(?:missing|required?|must contain)\b.*client_(?:id|secret|assertion)/i,
+    'format',
+  ],
+  [
+    /^(?!.*\b(?:invalid|wrong|incorrect)\b).*client_(?:id|secret|assertion).*\b(?:missing|required)\b/i,
     'format',
   ],
   [/grant[_ ]type/i, 'grant-type'],

@@ -40,11 +40,12 @@ const MOCKING = globSync('test/**/*.test.ts', {
 
 const OUTSIDE = [...configDefaults.exclude, ...INSTALLED, ...MOCKING, 'test/consumers/**']
 
-/** Begins with what mostly waits for servers and processes: the other tests use the cores meanwhile. */
-class WaitingFirst extends BaseSequencer {
+/** Begins with the longest file and with what mostly waits for servers and processes: the other tests use the cores meanwhile. */
+class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const waits = ({ moduleId }: TestSpecification) => Number(/\/test\/(?:redis|file)\//.test(moduleId))
-    return (await super.sort(files)).sort((a, b) => waits(b) - waits(a))
+    const isLong = ({ moduleId }: TestSpecification) =>
+      Number(/\/test\/(?:redis\/|file\/|scenarios\/own-401s\.)/.test(moduleId))
+    return (await super.sort(files)).sort((a, b) => isLong(b) - isLong(a))
   }
 }
 
@@ -110,7 +111,7 @@ export default defineConfig(({ mode }) => {
           },
         },
       ],
-      sequence: { sequencer: WaitingFirst },
+      sequence: { sequencer: LongestFirst },
       setupFiles: ['test/support/setup.ts'],
       // Hundreds of tests do what they warn of.
       execArgv: ['MERCHANT_AUTH_PROVIDERS', 'MERCHANT_AUTH_WITHHELD'].map(

@@ -85,3 +85,13 @@ export const systemClock: Clock = {
     })
   },
 }
+
+const realClock: Clock = { ...systemClock, monotonicMs: now }
+
+/**
+ * The clock for limits of what is under way, such as a token request: where `clock` is that of the system, a test's fake timers,
+ * which fake `performance`, too, do not move it.
+ */
+export function limitClockOf(clock: Clock): Clock {
+  return clock === systemClock ? realClock : clock
+}

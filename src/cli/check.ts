@@ -214,14 +214,16 @@ class Check {
   }
 
   /** Reports the steps before the one that ended the token request, which all succeeded. */
-  #reportSteps(end: Step, authUrl: string, { host, socket, proxy }: Connection): void {
+  #reportSteps(end: Step, authUrl: string, { host, resolvedTo, socket, proxy }: Connection): void {
     const { protocol, hostname } = new URL(authUrl)
     const duration = this.#acquired ? ` in ${Math.round(this.#acquired.durationMs)} ms` : ''
     // A proxy resolves the name by itself.
-    const isResolved = isIP(hostname.replace(/^\[|\]$/g, '')) === 0 && proxy === undefined
+    const hasName = isIP(hostname.replace(/^\[|\]$/g, '')) === 0 && proxy === undefined
+    // Where TLS failed, nothing was sent: the name may lead to another host.
+    const unsentTo = hasName && resolvedTo !== undefined ? `${host} (${resolvedTo})` : host
     const steps: [Step, string | undefined][] = [
-      ['name', isResolved ? this.#redactor.show(hostname) : undefined],
-      ['connection', (socket?.address ?? host) + (socket && proxy ? ', a proxy' : '')],
+      ['name', hasName ? this.#redactor.show(hostname) : undefined],
+      ['connection', (socket?.address ?? unsentTo) + (socket && proxy ? ', a proxy' : '')],
       ['tls', protocol === 'https:' ? (socket?.tls ?? 'connected') : undefined],
       ['response', `success${duration}`],
       ['token', undefined],

@@ -12,8 +12,8 @@ export interface Connection {
   readonly host: string
   /** Whether that host is this machine. */
   readonly isLoopback: boolean
-  /** Whether its name was resolved so far. */
-  isResolved?: boolean
+  /** The address that its name was resolved to so far. */
+  resolvedTo?: string | undefined
   /** The proxy that was used, and whether it was reached. */
   proxy?: { readonly host: string; readonly connected: boolean }
   /** The connection on which the request was sent: its address, such as `203.0.113.7:443`, and what is known of its TLS. */
@@ -46,8 +46,8 @@ export function watchConnection(
     isLoopback: isLoopback(hostname),
     proxyHint: isUsed ? undefined : proxyHintFor(env),
   }
-  dns.lookup(hostname.replace(/^\[|\]$/g, ''), (error) => {
-    connection.isResolved = error === null
+  dns.lookup(hostname.replace(/^\[|\]$/g, ''), (_, address?: string) => {
+    connection.resolvedTo = address
   })
   const onConnect = ({ connectParams }: Message, connected: boolean): void => {
     const to = connectParams?.host

@@ -196,7 +196,7 @@ export function diagnoseNetwork(error: Error | undefined, connection: Connection
 
 /** A request that got no response in time. */
 export function diagnoseTimeout(connection: Connection): NetworkFinding {
-  const { host, socket, proxy, proxyHint, isResolved } = connection
+  const { host, socket, proxy, proxyHint, resolvedTo } = connection
   if (socket !== undefined) {
     const advice =
       `${host} accepts connections, but does not respond, or is slow. Try again later, or allow more time with ` +
@@ -204,7 +204,7 @@ export function diagnoseTimeout(connection: Connection): NetworkFinding {
     return { step: 'response', text: 'no response in time', advice }
   }
   if (proxy !== undefined) return diagnoseProxy(connection, ' in time')
-  if (isResolved !== true) {
+  if (resolvedTo === undefined) {
     const advice = `${NO_DNS}${proxyHint === undefined ? '' : ` ${proxyHint}`}`
     return { step: 'name', text: `cannot resolve ${host} in time`, advice }
   }

@@ -37,7 +37,7 @@ export interface TokenRequestFailedEvent extends AuthEventBase {
   readonly attempt: number
   /** The code of the error of this attempt. */
   readonly code: string
-  /** HTTP status of the response; undefined if there was no response, or if it was a success. */
+  /** HTTP status of the response; undefined if there was no response, or if it was a success without an `error`. */
   readonly status?: number | undefined
   /** The OAuth error code of the response. */
   readonly error?: string | undefined

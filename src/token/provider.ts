@@ -1,5 +1,6 @@
 /** The token provider: the cached token of one client, single flight, and the order of token requests. */
 
+import { limitClockOf } from '../base/clock.ts'
 import {
   ConfigurationError,
   copyForCaller,
@@ -201,7 +202,7 @@ class ClientCredentialsProvider implements TokenProvider {
     this.#options = options
     this.#limits = new RequestLimits(clock)
     this.#tokens = new KnownTokens(clock)
-    this.#runs = new Runs(clock, {
+    this.#runs = new Runs(limitClockOf(clock), {
       firstStepMs: timeoutMs,
       closed,
       lost: () => lostRequest(this.#endpoint),
@@ -308,6 +309,7 @@ class ClientCredentialsProvider implements TokenProvider {
     }
     const since = this.#now()
     await this.#runs.join(key, () => this.#replaceRejected(call, since), signal)
+    this.#reportHold(call)
     return this.#servableOtherThan(value)
   }
 
@@ -402,7 +404,11 @@ class ClientCredentialsProvider implements TokenProvider {
     const since = this.#now()
     const suppression = this.#suppressionOf(call, { isSuspect: record.countRejection(since) })
     if (suppression !== undefined) this.#emitSuppressed(call, suppression)
-    else this.#runs.start(this.#keyOf(call), () => this.#replaceRejected(call, since))
+    else
+      this.#runs.start(this.#keyOf(call), async () => {
+        await this.#replaceRejected(call, since)
+        this.#reportHold(call)
+      })
   }
 
   /**
@@ -455,14 +461,17 @@ class ClientCredentialsProvider implements TokenProvider {
     if (this.#limits.mayRequest(need)) this.#context.rejected.add(token)
     // The store may still have an older token than this one, for example after a write that failed.
     const sentSince = this.#tokens.current?.sentAt.monotonicMs
-    if ((await this.#acquire({ ...need, replacesValue: token, sentSince, since })) !== 'acquired') {
-      const hold = this.#limits.holdOn(need)
-      const isServable = this.#servable() !== undefined // otherwise the next call requests one
-      if (hold !== undefined && isServable) {
-        this.#emitSuppressed(call, hold)
-        this.#assertNoCooldown()
-      }
-    } else this.#emitRenewed('rejected', token)
+    const outcome = await this.#acquire({ ...need, replacesValue: token, sentSince, since })
+    if (outcome === 'acquired') this.#emitRenewed('rejected', token)
+  }
+
+  /** Says of each call that waited for a renewal which limit held that back, or the next one, if its token is still in use. */
+  #reportHold(call: RejectedCall): void {
+    if (this.#servable()?.value !== call.token) return // without a token, the next call requests one
+    const hold = this.#limits.holdOn({ purpose: 'rejected', api: call.api?.url })
+    if (hold === undefined) return
+    this.#emitSuppressed(call, hold)
+    this.#assertNoCooldown()
   }
 
   #emitRenewed(reason: TokenRenewedEvent['reason'], replaced: string): void {

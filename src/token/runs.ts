@@ -7,7 +7,7 @@ import { untilAborted, waitFor } from '../base/waiting.ts'
 
 /** How long (ms) after the deadline of its step a run counts as lost. */
 export const LOST_AFTER_MS = 1_000
-/** After a freeze, the result of a run's step may have arrived and not be read yet: a caller waits for it so long (ms). */
+/** After a freeze, the result of a run's step may have arrived and not be read yet: it is waited for so long (ms). */
 export const AFTER_FREEZE_MS = 100
 
 /** Rejects a wait for a run that was lost. */

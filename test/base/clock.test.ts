@@ -1,9 +1,11 @@
 import { createHook } from 'node:async_hooks'
 import { getEventListeners } from 'node:events'
+import { createTokenProvider } from 'merchant-auth'
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { systemClock as clock } from '../../src/base/clock.ts'
 import { settled } from '../support/clock.ts'
 import { runProgram } from '../support/program.ts'
+import { ENVIRONMENT, rejection, SECRET } from '../token/harness.ts'
 
 describe('the system clock', () => {
   beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date', 'performance'] }))
@@ -52,6 +54,29 @@ describe('the system clock', () => {
     expect(woken).not.toHaveBeenCalled()
     abort.abort()
   })
+})
+
+it('a test that fakes time ends no token request, and no run, and takes no time from a retry or an error body', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date', 'performance'] })
+  onTestFinished(() => void vi.useRealTimers())
+  vi.spyOn(Math, 'random').mockReturnValue(0) // retries at once
+  const unavailable = Promise.withResolvers<Response>()
+  const answers = [
+    unavailable.promise,
+    Promise.resolve(Response.json({ error: 'invalid_client' }, { status: 400 })),
+  ]
+  const fetch = vi.fn(() => answers.shift() as Promise<Response>)
+  const tokens = createTokenProvider({ environment: ENVIRONMENT, clientId: 'c', clientSecret: SECRET, fetch })
+  const first = rejection(tokens.getToken())
+  await settled()
+  await vi.advanceTimersByTimeAsync(30_000)
+  const second = rejection(tokens.getToken())
+  await settled()
+  expect(fetch).toHaveBeenCalledTimes(1)
+  unavailable.resolve(new Response(null, { status: 503 }))
+  expect(await Promise.all([first, second])).toMatchObject(
+    Array(2).fill({ error: 'invalid_client', attempts: 2 }),
+  )
 })
 
 describe('a process that stands still until the time of its token request is over', () => {

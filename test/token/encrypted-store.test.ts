@@ -211,14 +211,17 @@ describe('a store that fails', () => {
     expect([inner.operations, events]).toEqual([['lease', 'release'], []])
   })
 
-  it.each([undefined, null, { value: 'text', ttlMs: 0 }, { value: 'text', ttlMs: -1 }])(
-    'may return %j for no entry',
-    async (found) => {
-      const { inner, events, read } = made()
-      inner.faults.get = answers(found)
-      expect([await read(), events]).toEqual([undefined, []])
-    },
-  )
+  it.each([
+    undefined,
+    null,
+    { value: 'text', ttlMs: 0 },
+    { value: 'text', ttlMs: -1 },
+    { value: 'text', ttlMs: NaN },
+  ])('may return %j for no entry', async (found) => {
+    const { inner, events, read } = made()
+    inner.faults.get = answers(found)
+    expect([await read(), events]).toEqual([undefined, []])
+  })
 
   it('that returns something else than a text has failed', async () => {
     const { inner, events, read } = made()

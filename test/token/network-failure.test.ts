@@ -61,6 +61,11 @@ describe('what fails each time is not retried, and its advice is in the message:
   it.each<[what: string, answer: Answer, says: RegExp]>([
     ['a PFX with another passphrase', failing([undefined], 'mac verify failure'), /cannot be opened/],
     [
+      'more encodings than fetch decodes',
+      failing([undefined], 'too many content-encodings in response: 7, maximum allowed is 5'),
+      /cannot be read .*names too many/,
+    ],
+    [
       'an AbortSignal of jsdom',
       failing(
         [undefined],

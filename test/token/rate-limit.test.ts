@@ -3,7 +3,7 @@
  * with a store. The numbers of the limits are in request-limits.test.ts.
  */
 import { describe, expect, it } from 'vitest'
-import { FIRST_GAP_MS } from '../../src/token/limits/renewals.ts'
+import { FIRST_GAP_MS, MAX_COUNTING_MS } from '../../src/token/limits/renewals.ts'
 import { elsewhere, type Fleet, failuresOf, type Process } from '../store/fleet.ts'
 import { FAILURES, slow } from '../store/memory-store.ts'
 import { longLived, oneRenewed, renewedAfterRejection } from '../store/scenes.ts'
@@ -621,6 +621,27 @@ describe('renewToken, called by hand', () => {
     expect(endpoint.count).toBe(1)
   })
 
+  it('says of each call that waited for a renewal which limit held that back', async () => {
+    const made = long()
+    const token = await made.provider.getToken()
+    const gate = Promise.withResolvers<void>()
+    made.endpoint.otherwise = async (init) => {
+      await gate.promise
+      return await status(429, '', { 'retry-after': '60' })(init)
+    }
+    const forced = rejection(made.provider.getToken({ forceRefresh: true }))
+    const paths = ['stores/1', 'stores/2', 'stores/3']
+    const calls = paths.map((path) => made.provider.renewToken(token, { url: `${MERCHANT}/${path}` }))
+    await settled()
+    gate.resolve()
+    await forced
+    await Promise.allSettled(calls)
+    const suppressed = made.events.filter(({ type }) => type === 'renewal-suppressed')
+    expect(suppressed).toMatchObject(
+      paths.map((path) => ({ reason: 'cooldown', url: `${MERCHANT}/${path}` })),
+    )
+  })
+
   it('waits for the gap after a renewal that failed, too, when the cooldown is over', async () => {
     const { provider, endpoint, clock, events } = long()
     const token = await provider.getToken()
@@ -762,8 +783,16 @@ describe('processes with a store', () => {
     expect(await renewedAfterRejection(fleet, one)).toBe(false)
   })
 
+  interface AttachedFleet {
+    readonly fleet: Fleet
+    readonly one: ScriptedApi
+    readonly other: ScriptedApi
+    /** Starts a further process. */
+    readonly start: () => ScriptedApi
+  }
+
   /** Two processes whose tokens are attached to a scripted API. */
-  function attachedFleet(): { fleet: Fleet; one: ScriptedApi; other: ScriptedApi; start: () => ScriptedApi } {
+  function attachedFleet(): AttachedFleet {
     const fleet = longLived()
     const issued = new Issued(fleet.endpoint, { expires_in: 10 * 86_400 })
     const start = () => new ScriptedApi(fleet.start().provider, issued)
@@ -802,6 +831,35 @@ describe('processes with a store', () => {
       expect(await next.call()).toEqual([200, token - 1, token])
     }
     expect(fleet.endpoint.count).toBe(3)
+  })
+
+  it.each([
+    {
+      what: 'one renewed for a call with a 401 of its own',
+      renew: async ({ start }: AttachedFleet) => void (await start().call(REFUSED_URL)),
+    },
+    {
+      what: 'one renewed, and ended before it wrote that this helped',
+      renew: async ({ fleet, start }: AttachedFleet) => {
+        const api = start()
+        api.accepts = (token) => {
+          if (token > 1) fleet.store.faults.set = FAILURES.rejects
+          return token > 1
+        }
+        await api.call()
+        fleet.store.faults.set = undefined
+      },
+    },
+  ])('that make one call each lose none to a revocation a minute after $what', async ({ renew }) => {
+    const made = attachedFleet()
+    const { fleet, start } = made
+    await start().call()
+    await renew(made)
+    expect(await start().call()).toEqual([200, 2])
+    await fleet.skip(MAX_COUNTING_MS)
+    const next = start()
+    next.accepts = (token) => token > 2
+    expect(await next.call()).toEqual([200, 2, 3])
   })
 
   it('are in doubt after one acquired, for a rejected call, the token that another had asked for', async () => {

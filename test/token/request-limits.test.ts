@@ -752,6 +752,23 @@ describe('the renewals of another process', () => {
     expect(rejects()).toBe(true)
   })
 
+  it.each([
+    { ageS: 59, renews: false },
+    { ageS: 60, renews: true },
+  ])(
+    'renew at its first 401 a minute after a doubt of another process began: $ageS s, $renews',
+    ({ ageS, renews: expected }) => {
+      adoptFrom(ageS, renews)
+      expect(rejects()).toBe(expected)
+    },
+  )
+
+  it('count from its own first 401 once the API has accepted a call of this process', () => {
+    adoptFrom(MINUTE, renews)
+    accepts()
+    expect(rejects()).toBe(false)
+  })
+
   it('limit this one where it failed only', () => {
     const failsTwice = times(2, () => limits.recordFor(MERCHANT).failed(now))
     adoptFrom(0.5, failsTwice)

@@ -450,12 +450,37 @@ describe('Retry-After', () => {
   })
 })
 
-it('is not sent if the process stood still until timeoutMs had passed', async () => {
-  class StillClock extends ManualClock {
-    standStill(): void {
-      this.pass(10_000)
-    }
+class StillClock extends ManualClock {
+  standStill(): void {
+    this.pass(10_000)
   }
+}
+
+it('reads an error body that arrived while the process stood still until timeoutMs had passed', async () => {
+  const clock = new StillClock()
+  const refused: Answer = (init) => {
+    clock.standStill()
+    return status(401, { error: 'invalid_client' })(init)
+  }
+  const error = await rejection<TokenRequestError>(rig([refused], { clock }).provider.getToken())
+  expect(error).toMatchObject({ status: 401, error: 'invalid_client' })
+})
+
+it('says after a time-out why the attempt before it failed', async () => {
+  const hangs: Answer = () => new Promise(() => {})
+  const reason = Object.assign(new Error('getaddrinfo EAI_AGAIN auth'), { code: 'EAI_AGAIN' })
+  const made = rig([() => Promise.reject(reason), hangs])
+  const error = await failed(made, 10_000)
+  expect(error).toMatchObject({
+    code: 'ERR_TOKEN_TIMEOUT',
+    attempts: 2,
+    cause: { code: 'ERR_TOKEN_NETWORK' },
+  })
+  expect(error.message).toContain('The attempt before failed: POST ')
+  expect(error.message).toContain('getaddrinfo EAI_AGAIN auth')
+})
+
+it('is not sent if the process stood still until timeoutMs had passed', async () => {
   const clock = new StillClock()
   const clientSecret = (): string => {
     clock.standStill()

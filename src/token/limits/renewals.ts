@@ -43,7 +43,10 @@ interface State {
   neededCount: number
   /** How many 401s came since the API last accepted a call with the current token, while it was in doubt. */
   count: number
-  /** When (monotonic ms) the first of them came. */
+  /**
+   * When (monotonic ms) the first of them came; in a doubt that was adopted from another process, when that began: a process that
+   * makes one call and ends would never count further. FOREVER if there was none.
+   */
   countingSince: number
   lastRejectionAt: number
   /** When (monotonic ms) a renewal last helped. */
@@ -56,6 +59,7 @@ interface State {
 }
 
 const NEVER = Number.NEGATIVE_INFINITY
+const FOREVER = Number.POSITIVE_INFINITY
 
 /** The renewals that one API caused. */
 export class Renewals {
@@ -65,7 +69,7 @@ export class Renewals {
     inDoubtSince: NEVER,
     neededCount: 0,
     count: 0,
-    countingSince: NEVER,
+    countingSince: FOREVER,
     lastRejectionAt: NEVER,
     helpedAt: NEVER,
     gapMs: 0,
@@ -82,7 +86,7 @@ export class Renewals {
   /** The API accepted a call with a token. A late answer to a call with an earlier token than the current one changes nothing. */
   accepted(token: string, current: string | undefined): void {
     const isCurrent = token === current
-    if (isCurrent) this.#state.count = 0
+    if (isCurrent) this.#endCounting()
     if (isCurrent || this.#accepted !== current) this.#accepted = token
   }
 
@@ -102,7 +106,7 @@ export class Renewals {
     state.lastRejectionAt = now
     if (state.inDoubtSince === NEVER) return true
     state.count += 1
-    if (state.count === 1) state.countingSince = now
+    state.countingSince = Math.min(state.countingSince, now)
     return (
       state.count >= Math.max(state.neededCount, FIRST_COUNT) ||
       now - state.countingSince >= MAX_COUNTING_MS ||
@@ -133,14 +137,14 @@ export class Renewals {
       this.#beginGap(at)
     }
     state.inDoubtSince = at
-    state.count = 0
+    this.#endCounting()
   }
 
   /** A call that was repeated with the token of the last renewal was not rejected. */
   helped(now: number): void {
     this.#state.inDoubtSince = NEVER
     this.#state.neededCount = 0
-    this.#state.count = 0
+    this.#endCounting()
     this.#state.helpedAt = now
     this.#endGap()
   }
@@ -172,6 +176,7 @@ export class Renewals {
     state.fullAt = Math.max(state.fullAt, at(theirs.fullAt))
     const inDoubtSince = at(theirs.inDoubtSince)
     if (inDoubtSince > state.helpedAt) {
+      if (inDoubtSince > state.inDoubtSince) state.countingSince = Math.min(state.countingSince, inDoubtSince)
       state.inDoubtSince = Math.max(state.inDoubtSince, inDoubtSince)
       state.neededCount = Math.max(state.neededCount, theirs.neededCount)
     }
@@ -182,6 +187,11 @@ export class Renewals {
     state.gapMs = theirs.gapMs
     state.gapEndsAt = gapEndsAt
     state.lastRejectionAt = Math.max(state.lastRejectionAt, gapBeganAt) // a 401 caused it
+  }
+
+  #endCounting(): void {
+    this.#state.count = 0
+    this.#state.countingSince = FOREVER
   }
 
   #beginGap(at: number): void {

@@ -80,10 +80,11 @@ const KINDS: readonly Kind[] = [
     isLasting: true,
   },
   {
-    pattern: /^(?:Z_[A-Z_]+|ERR_BROTLI_[A-Z_]+|ERR__ERROR_[A-Z_\d]+|ZSTD_error_[a-z_]+)$/,
+    pattern:
+      /^(?:Z_[A-Z_]+|ERR_BROTLI_[A-Z_]+|ERR__ERROR_[A-Z_\d]+|ZSTD_error_[a-z_]+)$|^too many content-encodings/,
     step: 'response',
     advice:
-      'Its body is not in the encoding that its Content-Encoding header names. The operator of the server, or of a proxy ' +
+      'Its body is not in the encoding that its Content-Encoding header names, or that names too many. The operator of the server, or of a proxy ' +
       'in front of it, has to correct that.',
     isLasting: true,
   },
@@ -103,7 +104,9 @@ const KINDS: readonly Kind[] = [
   {
     pattern: /^(?:ERR_TLS_CERT_ALTNAME_INVALID|HOSTNAME_MISMATCH)$/,
     step: 'tls',
-    advice: 'The certificate is for another host name. Check the host name in the URL.',
+    advice:
+      'The certificate is for another host name. Check the host name in the URL, and the address that it resolves to (in ' +
+      'Kubernetes, a search domain with a wildcard record can redirect each name: see ndots).',
     isLasting: true,
   },
   { pattern: /^ERR_SSL_\w*_ALERT_\w*(?:CERT|UNKNOWN_CA)/, step: 'tls', advice: MUTUAL_TLS, isLasting: true },

@@ -1,5 +1,5 @@
 /** One token request (RFC 6749 §4.4.2): the POST to the token endpoint, its failures and its retries. */
-import { type Instant, readClock } from '../../base/clock.ts'
+import { type Clock, type Instant, limitClockOf, readClock } from '../../base/clock.ts'
 import {
   isFrameworkError,
   MerchantAuthError,
@@ -15,6 +15,7 @@ import { untilAborted, within } from '../../base/waiting.ts'
 import { isLoopback } from '../../environment/environment.ts'
 import type { ResolvedOptions } from '../../options/options.ts'
 import type { Purpose } from '../limits/request-limits.ts'
+import { AFTER_FREEZE_MS } from '../runs.ts'
 import { CachedToken } from './access-token.ts'
 import type { ClientCredential } from './client-credential.ts'
 import type { ProviderContext } from './context.ts'
@@ -60,13 +61,17 @@ export class TokenRequest {
   /** What the last response said about quotas. */
   #quotas: readonly Quota[] = []
   #askedForAnother = false
-  /** When (monotonic ms) the last attempt must have ended. Each attempt may take all that is left. */
+  /** Why the attempt before failed. */
+  #failureBefore: unknown
+  readonly #limitClock: Clock
+  /** When (monotonic ms of #limitClock) the last attempt must have ended. Each attempt may take all that is left. */
   readonly #endsAt: number
 
   constructor(options: ResolvedOptions, context: TokenRequestContext) {
     this.#options = options
     this.#context = context
-    this.#endsAt = options.clock.monotonicMs() + options.timeoutMs
+    this.#limitClock = limitClockOf(options.clock)
+    this.#endsAt = this.#limitClock.monotonicMs() + options.timeoutMs
   }
 
   get #endpoint(): string {
@@ -92,7 +97,8 @@ export class TokenRequest {
         const pauseMs = attempt <= retries ? this.#pauseAfter(error, attempt - 1) : undefined
         this.#emitFailed(error, pauseMs)
         if (pauseMs === undefined) throw error
-        await untilAborted(this.#options.clock.sleep(pauseMs, closed), closed)
+        this.#failureBefore = error
+        await untilAborted(this.#limitClock.sleep(pauseMs, closed), closed)
       }
     }
   }
@@ -105,7 +111,7 @@ export class TokenRequest {
     const mostMs = Math.min(FIRST_PAUSE_MS * 2 ** retry, MAX_PAUSE_SHARE * this.#options.timeoutMs)
     const backoffMs = Math.random() * mostMs
     const pauseMs = Math.max(backoffMs, leastMs)
-    return this.#options.clock.monotonicMs() + pauseMs < this.#endsAt ? pauseMs : undefined
+    return this.#limitClock.monotonicMs() + pauseMs < this.#endsAt ? pauseMs : undefined
   }
 
   async #attempt(attempt: number): Promise<CachedToken> {
@@ -163,7 +169,7 @@ export class TokenRequest {
     const { clock } = this.#options
     const { closed, emit, secrets } = this.#context
     const endsAt = this.#endsAt
-    const leftMs = Math.max(0, Math.round(endsAt - clock.monotonicMs()))
+    const leftMs = Math.max(0, Math.round(endsAt - this.#limitClock.monotonicMs()))
     const exchange = async (signal: AbortSignal): Promise<CachedToken> => {
       emit({ type: 'token-requested', attempt: this.#attempts, url: this.#endpoint })
       const sentAt = readClock(clock)
@@ -184,8 +190,14 @@ export class TokenRequest {
         ? `returned no response within ${leftMs} ms. The token endpoint, the network or the DNS server hangs or is slow: try ` +
           'again later, or raise timeoutMs; npx merchant-auth check says which of them it is.'
         : 'was not sent: the process stood still, and timeoutMs had passed. Try again.'
-    return await within(clock, { endsAt, closed }, exchange, () =>
-      this.#failure(`POST ${this.#endpoint} ${what}`, { code: 'ERR_TOKEN_TIMEOUT', retryable: true }),
+    const cause = this.#failureBefore
+    const before = cause instanceof Error ? ` The attempt before failed: ${cause.message}` : ''
+    return await within(this.#limitClock, { endsAt, closed }, exchange, () =>
+      this.#failure(`POST ${this.#endpoint} ${what}${before}`, {
+        code: 'ERR_TOKEN_TIMEOUT',
+        retryable: true,
+        cause,
+      }),
     )
   }
 
@@ -312,13 +324,14 @@ export class TokenRequest {
 
   /**
    * The error body, if it arrives within half of what is left of the time: a retry must stay possible, and the status is
-   * enough.
+   * enough. One that arrived while the process stood still is read although no time is left.
    */
   async #oauthError(response: Response, signal: AbortSignal): Promise<OAuthError> {
-    const { clock } = this.#options
-    const bodyLimit = { endsAt: (clock.monotonicMs() + this.#endsAt) / 2, closed: signal }
+    const clock = this.#limitClock
+    const now = clock.monotonicMs()
+    const endsAt = Math.max((now + this.#endsAt) / 2, now + AFTER_FREEZE_MS)
     const read = (): Promise<OAuthError> => readOAuthError(response, this.#context.secrets)
-    return await within(clock, bodyLimit, read, () => new Error()).catch(() => ({}))
+    return await within(clock, { endsAt, closed: signal }, read, () => new Error()).catch(() => ({}))
   }
 
   #failure(message: string, failure: Omit<TokenRequestFailure, 'attempts'>): TokenRequestError {

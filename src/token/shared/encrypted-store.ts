@@ -1,5 +1,5 @@
 /** The entry of one client in a token store: encrypted, with a time limit for each operation. */
-import { type Clock, type Instant, readClock, SECOND_MS } from '../../base/clock.ts'
+import { type Clock, type Instant, limitClockOf, readClock, SECOND_MS } from '../../base/clock.ts'
 import { untilAborted } from '../../base/waiting.ts'
 import type { Emit } from '../../events/emit.ts'
 import type { StoreFailedEvent } from '../../events/events.ts'
@@ -74,7 +74,7 @@ export class EncryptedStore<T> {
       const read = async ({ key, encryption }: KeyedEntry): Promise<Entry<T> | undefined> => {
         const readAt = readClock(clock) // the time of the round trip counts as elapsed
         const found = await this.#store.get(key)
-        if (!found || found.ttlMs <= 0) return undefined // a store may return null
+        if (!found || !(found.ttlMs > 0)) return undefined // a store may return null, or NaN for an entry without an expiry
         const text = encryption.decrypt(key, found.value)
         if (text === undefined) throw Object.assign(new Error('not decrypted'), { code: UNREADABLE })
         // Only this package writes entries, so their content needs no further check.
@@ -142,7 +142,7 @@ export class EncryptedStore<T> {
       // A token that was just requested is written although another operation hangs, if the store has not answered yet.
       const isUrgent = operation === 'set' && isUnattended
       const begun = { run, limitMs, isUrgent, onStep, closed: isRelease ? undefined : closed }
-      return await queueOf(this.#store).run(begun, clock)
+      return await queueOf(this.#store).run(begun, limitClockOf(clock))
     } catch (error) {
       const code = storeErrorCode(error)
       const isSilent = options.isSilent || isUnattended || closed?.aborted

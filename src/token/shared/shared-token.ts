@@ -4,7 +4,7 @@
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { createHash } from 'node:crypto'
-import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../base/clock.ts'
+import { HOUR_MS, limitClockOf, MINUTE_MS, SECOND_MS } from '../../base/clock.ts'
 import { shownUrl } from '../../base/redact.ts'
 import { untilAborted } from '../../base/waiting.ts'
 import { clientOf, type ResolvedOptions } from '../../options/options.ts'
@@ -188,7 +188,8 @@ export class SharedToken {
     const { clock, encryptionKeys, timeoutMs } = this.#options
     if (encryptionKeys !== undefined) return this.#entryFor(encryptionKeys)
     if (!this.#context.limits.mayRequest(need)) return this.#opened?.store
-    const secret = await credential.first(clock.monotonicMs() + timeoutMs).catch(() => '') // the attempt fails with the same error
+    const endsAt = limitClockOf(clock).monotonicMs() + timeoutMs
+    const secret = await credential.first(endsAt).catch(() => '') // the attempt fails with the same error
     return secret === '' ? this.#opened?.store : this.#entryFor([secret])
   }
 
@@ -269,10 +270,10 @@ export class SharedToken {
    * renewal does not wait for other processes.
    */
   async #waitForLease(store: EncryptedStore<SharedEntry>, claim: Claim): Promise<Permission | undefined> {
-    const { clock } = this.#options
+    const clock = limitClockOf(this.#options.clock)
     const { closed, limits } = this.#context
     const { need } = claim
-    const giveUpAt = this.#now() + this.#leaseMs + GRACE_MS
+    const giveUpAt = clock.monotonicMs() + this.#leaseMs + GRACE_MS
     for (;;) {
       try {
         claim.release = await store.lease(this.#leaseMs)
@@ -283,7 +284,7 @@ export class SharedToken {
       const hasLease = claim.release !== undefined
       if (!hasLease) {
         if (need.purpose === 'background') return LIMITED
-        if (this.#now() >= giveUpAt) return undefined
+        if (clock.monotonicMs() >= giveUpAt) return undefined
         await untilAborted(clock.sleep(LOOK_EVERY_MS, closed), closed)
       }
       // Another process may have renewed, or been refused, while this one waited.

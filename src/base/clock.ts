@@ -36,7 +36,7 @@ const now = performance.now.bind(performance)
 /** A timer that fires later than this (ms) fires in a process that stood still. */
 const LATE_MS = 50
 /** How long (ms) such a timer waits again, and how often: less than what waits for a run, which ends by such timers. */
-const AGAIN_MS = 60
+export const LATE_WAIT_MS = 60
 const MAX_AGAIN = 3
 
 /**
@@ -53,7 +53,7 @@ export function startTimer(
     const dueAt = now() + delayMs
     const onTime = (): void => {
       if (now() - dueAt <= LATE_MS || again === 0) run()
-      else start(AGAIN_MS, again - 1)
+      else start(LATE_WAIT_MS, again - 1)
     }
     timer = setTimeout(onTime, delayMs)
     if (!keepsAlive) timer.unref?.() // timers are numbers in some runtimes

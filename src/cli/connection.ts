@@ -12,7 +12,7 @@ export interface Connection {
   readonly host: string
   /** Whether that host is this machine. */
   readonly isLoopback: boolean
-  /** The address that its name was resolved to so far. */
+  /** The addresses that its name was resolved to so far. */
   resolvedTo?: string | undefined
   /** The proxy that was used, and whether it was reached. */
   proxy?: { readonly host: string; readonly connected: boolean }
@@ -46,8 +46,8 @@ export function watchConnection(
     isLoopback: isLoopback(hostname),
     proxyHint: isUsed ? undefined : proxyHintFor(env),
   }
-  dns.lookup(hostname.replace(/^\[|\]$/g, ''), (_, address?: string) => {
-    connection.resolvedTo = address
+  dns.lookup(hostname.replace(/^\[|\]$/g, ''), { all: true }, (error, addresses) => {
+    if (error === null) connection.resolvedTo = addresses.map(({ address }) => address).join(', ')
   })
   const onConnect = ({ connectParams }: Message, connected: boolean): void => {
     const to = connectParams?.host

@@ -1,6 +1,6 @@
 /** The options: their documentation, defaults and validation. All problems are reported at once. */
 import * as z from 'zod/mini'
-import { type Clock, SECOND_MS, systemClock } from '../base/clock.ts'
+import { type Clock, limitClockOf, SECOND_MS, systemClock } from '../base/clock.ts'
 import { ConfigurationError, type Problem } from '../base/errors.ts'
 import {
   fn,
@@ -172,6 +172,8 @@ export interface ResolvedOptions extends GeneralOptions {
   readonly retries: number
   readonly bodyFormat: 'json' | 'form'
   readonly clock: Clock
+  /** For limits of what is under way. */
+  readonly limitClock: Clock
 }
 
 /** What identifies a client at a token endpoint: providers with the same client could share one token. */
@@ -303,7 +305,8 @@ export function checkOptions(options: unknown): ResolvedOptions | Problem[] {
           value: () => clientAssertion({ url: endpoint, clientId: data.clientId }),
         }
   const fields = Object.fromEntries(membersOf(tokenParameters))
-  const defaults = { tokenParameters: fields, timeoutMs, retries, bodyFormat, clock }
+  const limitClock = limitClockOf(clock)
+  const defaults = { tokenParameters: fields, timeoutMs, retries, bodyFormat, clock, limitClock }
   return { ...data, ...defaults, environment, endpoint, credential }
 }
 

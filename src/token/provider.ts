@@ -1,6 +1,5 @@
 /** The token provider: the cached token of one client, single flight, and the order of token requests. */
 
-import { limitClockOf } from '../base/clock.ts'
 import {
   ConfigurationError,
   copyForCaller,
@@ -194,7 +193,16 @@ class ClientCredentialsProvider implements TokenProvider {
   readonly #requestOf = new WeakMap<CachedToken, number>()
 
   constructor(options: ResolvedOptions) {
-    const { clock, credential, encryptionKeys = [], environment, onEvent, store, timeoutMs } = options
+    const {
+      clock,
+      credential,
+      encryptionKeys = [],
+      environment,
+      limitClock,
+      onEvent,
+      store,
+      timeoutMs,
+    } = options
     const emit = createEmit(onEvent, environment.name, store)
     const secrets = new UsedSecrets()
     const closed = this.#closing.signal
@@ -202,7 +210,7 @@ class ClientCredentialsProvider implements TokenProvider {
     this.#options = options
     this.#limits = new RequestLimits(clock)
     this.#tokens = new KnownTokens(clock)
-    this.#runs = new Runs(limitClockOf(clock), {
+    this.#runs = new Runs(limitClock, {
       firstStepMs: timeoutMs,
       closed,
       lost: () => lostRequest(this.#endpoint),
@@ -309,7 +317,7 @@ class ClientCredentialsProvider implements TokenProvider {
     }
     const since = this.#now()
     await this.#runs.join(key, () => this.#replaceRejected(call, since), signal)
-    this.#reportHold(call)
+    this.#reportHold(call, key)
     return this.#servableOtherThan(value)
   }
 
@@ -404,11 +412,11 @@ class ClientCredentialsProvider implements TokenProvider {
     const since = this.#now()
     const suppression = this.#suppressionOf(call, { isSuspect: record.countRejection(since) })
     if (suppression !== undefined) this.#emitSuppressed(call, suppression)
-    else
-      this.#runs.start(this.#keyOf(call), async () => {
-        await this.#replaceRejected(call, since)
-        this.#reportHold(call)
-      })
+    else {
+      const key = this.#keyOf(call)
+      const run = this.#runs.start(key, () => this.#replaceRejected(call, since))
+      run.then(() => this.#reportHold(call, key)).catch(() => {}) // nobody waits for the error of a cooldown
+    }
   }
 
   /**
@@ -465,9 +473,10 @@ class ClientCredentialsProvider implements TokenProvider {
     if (outcome === 'acquired') this.#emitRenewed('rejected', token)
   }
 
-  /** Says of each call that waited for a renewal which limit held that back, or the next one, if its token is still in use. */
-  #reportHold(call: RejectedCall): void {
-    if (this.#servable()?.value !== call.token) return // without a token, the next call requests one
+  /** Says of each call that waited for a renewal, the run with this key, which limit held that back. */
+  #reportHold(call: RejectedCall, key: string): void {
+    // The token endpoint may have issued the same token again. Without a token, the next call requests one.
+    if (this.#keyOf(call) !== key || this.#servable()?.value !== call.token) return
     const hold = this.#limits.holdOn({ purpose: 'rejected', api: call.api?.url })
     if (hold === undefined) return
     this.#emitSuppressed(call, hold)

@@ -132,11 +132,11 @@ export class Runs {
     ).catch(() => {})
   }
 
-  /** Starts a run that nobody waits for, and that keeps no process alive. */
-  start(key: string, run: () => Promise<void>): void {
+  /** Starts a run that no caller waits for, and that keeps no process alive. Resolves when it has ended. */
+  async start(key: string, run: () => Promise<void>): Promise<void> {
     this.#replaceIfLost()
     if (!this.#queue.has()) this.beginStep(this.#firstStepMs)
-    this.#queue.join(key, run).catch(() => {}) // its failure is an event
+    await this.#queue.join(key, run).catch(() => {}) // its failure is an event
   }
 
   /** All calls of one tick share a wait. Those of different requests do not: on Workers, its timer is lost with the request. */

@@ -29,7 +29,7 @@ async function outputOf(args: readonly string[], changed: Variables = {}): Promi
     .replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, '2026-11-21T13:00:00Z')
     .replace(/\b\d+ ms\b/g, '12 ms')
     .replace(/(?<=is valid for )\d+ s/, '3580 s')
-    .replace('(::1)', '(127.0.0.1)') // localhost
+    .replace(/\((?:::1, )?127\.0\.0\.1(?:, ::1)?\)/, '(127.0.0.1)') // localhost
 }
 
 /** The same output without the details of the options, which are correct. */

@@ -20,8 +20,8 @@ async function startProxy() {
   return { port: await listening(proxy), tunnels }
 }
 
-async function check(port: number, password = PASSWORD) {
-  const HTTP_PROXY = `http://user:${encodeURIComponent(password)}@127.0.0.1:${port}`
+async function check(port: number, { password = PASSWORD, protocol = 'http' } = {}) {
+  const HTTP_PROXY = `${protocol}://user:${encodeURIComponent(password)}@127.0.0.1:${port}`
   const env = { NODE_USE_ENV_PROXY: '1', ...at.variables, HTTP_PROXY }
   const { code, stdout: all } = await program(['check', '--json'], env).ended
   const last = JSON.parse(all).steps.at(-1)
@@ -38,12 +38,20 @@ describe('check behind a proxy', () => {
   })
 
   it('reports a rejected password, without repeating it', async () => {
-    const { code, last, all } = await check((await startProxy()).port, 'wrong')
+    const { code, last, all } = await check((await startProxy()).port, { password: 'wrong' })
     expect(code).toBe(4)
     expect(last).toMatch(
       /^connection: the proxy 127\.0\.0\.1:\d+ did not connect to 127\.0\.0\.1:\d+ \(.*407.*\)/,
     )
     expect(last).toContain('the user name and the password in HTTPS_PROXY')
     expect(all).not.toContain('wrong')
+  })
+
+  it('reports https: in the URL of a proxy that speaks http, and not TLS of the token endpoint', async () => {
+    const { code, last } = await check((await startProxy()).port, { protocol: 'https' })
+    expect(code).toBe(4)
+    expect(last).toMatch(
+      /^connection: cannot connect to the proxy 127\.0\.0\.1:\d+ .*should begin with http:/,
+    )
   })
 })

@@ -6,6 +6,7 @@ import type { AuthEvent, Clock, TokenStore } from 'merchant-auth'
 import { describe, expect, it, vi } from 'vitest'
 import { createEmit } from '../../src/events/emit.ts'
 import { DEFAULT_SLOTS } from '../../src/store/operation-queue.ts'
+import { UNREADABLE } from '../../src/store/token-store.ts'
 import { EncryptedStore, type Entry } from '../../src/token/shared/encrypted-store.ts'
 import { answers, FAILURES, MemoryStore, slow } from '../store/memory-store.ts'
 import { ManualClock, settled } from '../support/clock.ts'
@@ -211,17 +212,26 @@ describe('a store that fails', () => {
     expect([inner.operations, events]).toEqual([['lease', 'release'], []])
   })
 
-  it.each([
-    undefined,
-    null,
-    { value: 'text', ttlMs: 0 },
-    { value: 'text', ttlMs: -1 },
-    { value: 'text', ttlMs: NaN },
-  ])('may return %j for no entry', async (found) => {
-    const { inner, events, read } = made()
-    inner.faults.get = answers(found)
-    expect([await read(), events]).toEqual([undefined, []])
-  })
+  it.each([undefined, null, { value: 'text', ttlMs: 0 }, { value: 'text', ttlMs: -1 }])(
+    'may return %j for no entry',
+    async (found) => {
+      const { inner, events, read } = made()
+      inner.faults.get = answers(found)
+      expect([await read(), events]).toEqual([undefined, []])
+    },
+  )
+
+  it.each([NaN, Infinity])(
+    'has failed where it returns an entry with the time to live %d, which is not used',
+    async (ttlMs) => {
+      const { inner, events, read, store } = made()
+      await store.write(entry(CONTENT, 500))
+      const found = inner.entry(inner.tokenKey)
+      inner.faults.get = answers({ ...found, ttlMs })
+      expect(await read()).toBeUndefined()
+      expect(events).toEqual([{ type: 'store-failed', operation: 'get', code: UNREADABLE }])
+    },
+  )
 
   it('that returns something else than a text has failed', async () => {
     const { inner, events, read } = made()

@@ -642,6 +642,26 @@ describe('renewToken, called by hand', () => {
     )
   })
 
+  it('says the same of calls that were rejected with the token before, too', async () => {
+    const { api, endpoint, events, provider } = attachedRig()
+    await api.call()
+    await provider.getToken({ forceRefresh: true })
+    const gate = Promise.withResolvers<void>()
+    endpoint.otherwise = async (init) => {
+      await gate.promise
+      return await status(429, '', { 'retry-after': '60' })(init)
+    }
+    const forced = rejection(provider.getToken({ forceRefresh: true }))
+    await settled()
+    const calls = [1, 2, 3, 4].map(() => api.call(REFUSED_URL))
+    await Promise.all(calls)
+    gate.resolve()
+    await forced
+    await settled()
+    const reasons = events.flatMap((event) => (event.type === 'renewal-suppressed' ? [event.reason] : []))
+    expect(reasons).toEqual(['accepted', 'cooldown', 'cooldown', 'cooldown'])
+  })
+
   it('waits for the gap after a renewal that failed, too, when the cooldown is over', async () => {
     const { provider, endpoint, clock, events } = long()
     const token = await provider.getToken()

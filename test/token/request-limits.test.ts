@@ -769,6 +769,15 @@ describe('the renewals of another process', () => {
     expect(rejects()).toBe(false)
   })
 
+  it('count from its own first 401 where this process is in doubt itself, whose entry it reads again', () => {
+    renews()
+    const { shared } = limits
+    pass(MINUTE + 1)
+    accepts()
+    adopt(shared, MINUTE)
+    expect(rejects()).toBe(false)
+  })
+
   it('limit this one where it failed only', () => {
     const failsTwice = times(2, () => limits.recordFor(MERCHANT).failed(now))
     adoptFrom(0.5, failsTwice)

@@ -111,9 +111,9 @@ describe('a redirect of the token endpoint', () => {
 })
 
 const stalledWith =
-  (code: number): Answer =>
+  (code: number, headers: Record<string, string> = {}): Answer =>
   () =>
-    new Response(new ReadableStream(), { status: code })
+    new Response(new ReadableStream(), { status: code, headers })
 
 it.each<[string, Answer]>([
   ['that hangs', hang],
@@ -478,6 +478,26 @@ it('says after a time-out why the attempt before it failed', async () => {
   })
   expect(error.message).toContain('The attempt before failed: POST ')
   expect(error.message).toContain('getaddrinfo EAI_AGAIN auth')
+})
+
+it('says after a time-out that the secret was refused before', async () => {
+  const hangs: Answer = () => new Promise(() => {})
+  const secrets = ['made-up-secret-1', 'made-up-secret-2', 'made-up-secret-3']
+  const clientSecret = (): string => String(secrets.shift())
+  const made = rig([status(503), status(401, { error: 'invalid_client' }), hangs], { clientSecret })
+  const error = await failed(made, 10_000)
+  expect(error).toMatchObject({ code: 'ERR_TOKEN_TIMEOUT', attempts: 3, cause: { error: 'invalid_client' } })
+})
+
+it('has the Retry-After of a 429 whose body hangs at the end of timeoutMs', async () => {
+  const made = rig([])
+  made.endpoint.otherwise = (init) =>
+    made.clock.sleep(9_910).then(() => stalledWith(429, { 'retry-after': '600' })(init))
+  expect(await failed(made, 10_000)).toMatchObject({
+    code: 'ERR_TOKEN_STATUS',
+    status: 429,
+    retryAfterMs: 600_000,
+  })
 })
 
 it('is not sent if the process stood still until timeoutMs had passed', async () => {

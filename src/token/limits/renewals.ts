@@ -176,7 +176,7 @@ export class Renewals {
     state.fullAt = Math.max(state.fullAt, at(theirs.fullAt))
     const inDoubtSince = at(theirs.inDoubtSince)
     if (inDoubtSince > state.helpedAt) {
-      if (inDoubtSince > state.inDoubtSince) state.countingSince = Math.min(state.countingSince, inDoubtSince)
+      if (!this.isInDoubt) state.countingSince = inDoubtSince
       state.inDoubtSince = Math.max(state.inDoubtSince, inDoubtSince)
       state.neededCount = Math.max(state.neededCount, theirs.neededCount)
     }

@@ -1,5 +1,4 @@
 /** The client's credential: a secret, or what a function of the caller returns for each attempt. */
-import { limitClockOf } from '../../base/clock.ts'
 import { CredentialFileError, isFrameworkError } from '../../base/errors.ts'
 import { redactedCause } from '../../base/redact.ts'
 import { within } from '../../base/waiting.ts'
@@ -38,7 +37,7 @@ export class ClientCredential {
   /**
    * The first one: every call returns the same one.
    *
-   * @param endsAt when (monotonic ms of the clock for limits) the function must have returned it
+   * @param endsAt when (monotonic ms of the limit clock) the function must have returned it
    * @throws an error whose message completes "The … function …"
    */
   first(endsAt: number): Promise<string> {
@@ -74,7 +73,7 @@ export class ClientCredential {
       this.isLate = true
       return new Error('did not answer in time')
     }
-    const returned = (await within(limitClockOf(this.#options.clock), { endsAt, closed }, ask, late)) ?? ''
+    const returned = (await within(this.#options.limitClock, { endsAt, closed }, ask, late)) ?? ''
     if (typeof returned !== 'string') throw new Error('returned no string')
     // Files end with line breaks, and a JWT has none.
     const value = this.#options.credential.option === 'clientAssertion' ? returned.trim() : returned

@@ -129,7 +129,8 @@ const KINDS: readonly Kind[] = [
       /wrong version number|packet length too long|^ERR_SSL_(?:WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG)$/,
     step: 'tls',
     advice:
-      'This port does not speak TLS. Check the port in the URL, and whether the URL should begin with http:.',
+      'This port does not speak TLS. Check the port in the URL, and whether the URL, or that of a proxy in HTTPS_PROXY, should ' +
+      'begin with http:.',
   },
   { pattern: /^(?:ERR_(?:SSL|TLS)_|EPROTO$)/, step: 'tls', advice: MUTUAL_TLS },
   {

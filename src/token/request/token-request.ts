@@ -1,5 +1,5 @@
 /** One token request (RFC 6749 §4.4.2): the POST to the token endpoint, its failures and its retries. */
-import { type Clock, type Instant, limitClockOf, readClock } from '../../base/clock.ts'
+import { type Instant, LATE_WAIT_MS, readClock } from '../../base/clock.ts'
 import {
   isFrameworkError,
   MerchantAuthError,
@@ -15,7 +15,6 @@ import { untilAborted, within } from '../../base/waiting.ts'
 import { isLoopback } from '../../environment/environment.ts'
 import type { ResolvedOptions } from '../../options/options.ts'
 import type { Purpose } from '../limits/request-limits.ts'
-import { AFTER_FREEZE_MS } from '../runs.ts'
 import { CachedToken } from './access-token.ts'
 import type { ClientCredential } from './client-credential.ts'
 import type { ProviderContext } from './context.ts'
@@ -63,15 +62,13 @@ export class TokenRequest {
   #askedForAnother = false
   /** Why the attempt before failed. */
   #failureBefore: unknown
-  readonly #limitClock: Clock
-  /** When (monotonic ms of #limitClock) the last attempt must have ended. Each attempt may take all that is left. */
+  /** When (monotonic ms of the limit clock) the last attempt must have ended. Each attempt may take all that is left. */
   readonly #endsAt: number
 
   constructor(options: ResolvedOptions, context: TokenRequestContext) {
     this.#options = options
     this.#context = context
-    this.#limitClock = limitClockOf(options.clock)
-    this.#endsAt = this.#limitClock.monotonicMs() + options.timeoutMs
+    this.#endsAt = options.limitClock.monotonicMs() + options.timeoutMs
   }
 
   get #endpoint(): string {
@@ -97,8 +94,7 @@ export class TokenRequest {
         const pauseMs = attempt <= retries ? this.#pauseAfter(error, attempt - 1) : undefined
         this.#emitFailed(error, pauseMs)
         if (pauseMs === undefined) throw error
-        this.#failureBefore = error
-        await untilAborted(this.#limitClock.sleep(pauseMs, closed), closed)
+        await untilAborted(this.#options.limitClock.sleep(pauseMs, closed), closed)
       }
     }
   }
@@ -111,7 +107,7 @@ export class TokenRequest {
     const mostMs = Math.min(FIRST_PAUSE_MS * 2 ** retry, MAX_PAUSE_SHARE * this.#options.timeoutMs)
     const backoffMs = Math.random() * mostMs
     const pauseMs = Math.max(backoffMs, leastMs)
-    return this.#limitClock.monotonicMs() + pauseMs < this.#endsAt ? pauseMs : undefined
+    return this.#options.limitClock.monotonicMs() + pauseMs < this.#endsAt ? pauseMs : undefined
   }
 
   async #attempt(attempt: number): Promise<CachedToken> {
@@ -166,10 +162,10 @@ export class TokenRequest {
 
   /** Sends one request, and reads the token in its response. */
   async #post(credential: string): Promise<CachedToken> {
-    const { clock } = this.#options
+    const { clock, limitClock } = this.#options
     const { closed, emit, secrets } = this.#context
     const endsAt = this.#endsAt
-    const leftMs = Math.max(0, Math.round(endsAt - this.#limitClock.monotonicMs()))
+    const leftMs = Math.max(0, Math.round(endsAt - limitClock.monotonicMs()))
     const exchange = async (signal: AbortSignal): Promise<CachedToken> => {
       emit({ type: 'token-requested', attempt: this.#attempts, url: this.#endpoint })
       const sentAt = readClock(clock)
@@ -192,7 +188,7 @@ export class TokenRequest {
         : 'was not sent: the process stood still, and timeoutMs had passed. Try again.'
     const cause = this.#failureBefore
     const before = cause instanceof Error ? ` The attempt before failed: ${cause.message}` : ''
-    return await within(this.#limitClock, { endsAt, closed }, exchange, () =>
+    return await within(limitClock, { endsAt, closed }, exchange, () =>
       this.#failure(`POST ${this.#endpoint} ${what}${before}`, {
         code: 'ERR_TOKEN_TIMEOUT',
         retryable: true,
@@ -324,14 +320,15 @@ export class TokenRequest {
 
   /**
    * The error body, if it arrives within half of what is left of the time: a retry must stay possible, and the status is
-   * enough. One that arrived while the process stood still is read although no time is left.
+   * enough. One that arrived while the process stood still is read although no time is left, until the late timer of the
+   * request ends.
    */
   async #oauthError(response: Response, signal: AbortSignal): Promise<OAuthError> {
-    const clock = this.#limitClock
-    const now = clock.monotonicMs()
-    const endsAt = Math.max((now + this.#endsAt) / 2, now + AFTER_FREEZE_MS)
+    const { limitClock } = this.#options
+    const now = limitClock.monotonicMs()
+    const endsAt = now < this.#endsAt ? (now + this.#endsAt) / 2 : now + LATE_WAIT_MS / 2
     const read = (): Promise<OAuthError> => readOAuthError(response, this.#context.secrets)
-    return await within(clock, { endsAt, closed: signal }, read, () => new Error()).catch(() => ({}))
+    return await within(limitClock, { endsAt, closed: signal }, read, () => new Error()).catch(() => ({}))
   }
 
   #failure(message: string, failure: Omit<TokenRequestFailure, 'attempts'>): TokenRequestError {
@@ -339,6 +336,7 @@ export class TokenRequest {
   }
 
   #emitFailed(error: unknown, nextTryMs: number | undefined): void {
+    this.#failureBefore = error
     const { code, status, error: oauth } = error as Partial<TokenRequestError>
     this.#context.emit({
       type: 'token-request-failed',

@@ -74,8 +74,9 @@ export class EncryptedStore<T> {
       const read = async ({ key, encryption }: KeyedEntry): Promise<Entry<T> | undefined> => {
         const readAt = readClock(clock) // the time of the round trip counts as elapsed
         const found = await this.#store.get(key)
-        if (!found || !(found.ttlMs > 0)) return undefined // a store may return null, or NaN for an entry without an expiry
-        const text = encryption.decrypt(key, found.value)
+        if (!found || found.ttlMs <= 0) return undefined // a store may return null
+        // Without its time to live (NaN, Infinity), the age of an entry is not known.
+        const text = Number.isFinite(found.ttlMs) ? encryption.decrypt(key, found.value) : undefined
         if (text === undefined) throw Object.assign(new Error('not decrypted'), { code: UNREADABLE })
         // Only this package writes entries, so their content needs no further check.
         return { content: JSON.parse(text) as T, ttlMs: found.ttlMs, readAt }

@@ -4,7 +4,7 @@
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { createHash } from 'node:crypto'
-import { HOUR_MS, limitClockOf, MINUTE_MS, SECOND_MS } from '../../base/clock.ts'
+import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../base/clock.ts'
 import { shownUrl } from '../../base/redact.ts'
 import { untilAborted } from '../../base/waiting.ts'
 import { clientOf, type ResolvedOptions } from '../../options/options.ts'
@@ -185,10 +185,10 @@ export class SharedToken {
    * the function for the credential is not called.
    */
   async #open({ need, credential }: Claim): Promise<EncryptedStore<SharedEntry> | undefined> {
-    const { clock, encryptionKeys, timeoutMs } = this.#options
+    const { encryptionKeys, limitClock, timeoutMs } = this.#options
     if (encryptionKeys !== undefined) return this.#entryFor(encryptionKeys)
     if (!this.#context.limits.mayRequest(need)) return this.#opened?.store
-    const endsAt = limitClockOf(clock).monotonicMs() + timeoutMs
+    const endsAt = limitClock.monotonicMs() + timeoutMs
     const secret = await credential.first(endsAt).catch(() => '') // the attempt fails with the same error
     return secret === '' ? this.#opened?.store : this.#entryFor([secret])
   }
@@ -270,7 +270,7 @@ export class SharedToken {
    * renewal does not wait for other processes.
    */
   async #waitForLease(store: EncryptedStore<SharedEntry>, claim: Claim): Promise<Permission | undefined> {
-    const clock = limitClockOf(this.#options.clock)
+    const clock = this.#options.limitClock
     const { closed, limits } = this.#context
     const { need } = claim
     const giveUpAt = clock.monotonicMs() + this.#leaseMs + GRACE_MS

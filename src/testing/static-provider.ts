@@ -72,7 +72,13 @@ export function createStaticTokenProvider(options: StaticTokenProviderOptions = 
     [Symbol.asyncDispose]: close,
   }
   const emit = createEmit(options.environment === undefined ? warnOnce() : undefined, environment.name)
-  registerProvider(provider, { emit, secrets: [value], isReportedTo: false, answered: () => {} })
+  registerProvider(provider, {
+    emit,
+    secrets: [value],
+    isReportedTo: false,
+    isOwnCall: () => false,
+    answered: () => {},
+  })
   return provider
 }
 

@@ -28,6 +28,7 @@ import { type Hold, type Need, RequestLimits } from './limits/request-limits.ts'
 import { type AccessToken, type CachedToken, RejectedTokens } from './request/access-token.ts'
 import { ClientCredential } from './request/client-credential.ts'
 import type { ProviderContext } from './request/context.ts'
+import { OwnCalls } from './request/own-calls.ts'
 import { ExpiredTokenError, lostRequest } from './request/token-errors.ts'
 import { TokenRequest } from './request/token-request.ts'
 import { Runs } from './runs.ts'
@@ -217,13 +218,15 @@ class ClientCredentialsProvider implements TokenProvider {
     })
     const beginStep = (ms: number): void => this.#runs.beginStep(ms)
     const rejected = new RejectedTokens()
-    this.#context = { emit, secrets, limits: this.#limits, rejected, closed, beginStep }
+    const ownCalls = new OwnCalls()
+    this.#context = { emit, secrets, limits: this.#limits, rejected, ownCalls, closed, beginStep }
     this.#destinations = destinationsOf(environment)
     this.#sharedToken = store && new SharedToken(store, options, this.#context)
     registerProvider(this, {
       emit,
       secrets,
       isReportedTo: true,
+      isOwnCall: () => ownCalls.isInside,
       answered: (call) => this.#answered(call),
     })
     for (const key of encryptionKeys) secrets.keep(key, key)

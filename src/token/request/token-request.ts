@@ -163,7 +163,7 @@ export class TokenRequest {
   /** Sends one request, and reads the token in its response. */
   async #post(credential: string): Promise<CachedToken> {
     const { clock, limitClock } = this.#options
-    const { closed, emit, secrets } = this.#context
+    const { closed, emit, ownCalls, secrets } = this.#context
     const endsAt = this.#endsAt
     const leftMs = Math.max(0, Math.round(endsAt - limitClock.monotonicMs()))
     const exchange = async (signal: AbortSignal): Promise<CachedToken> => {
@@ -171,9 +171,12 @@ export class TokenRequest {
       const sentAt = readClock(clock)
       let response: Response | undefined
       try {
+        const { endpoint, fetch } = this.#options
+        const init = { ...this.#requestWith(credential), signal }
         // The global fetch is looked up at each use: tests and tools replace it.
-        const { endpoint, fetch = globalThis.fetch } = this.#options
-        response = await fetch(endpoint, { ...this.#requestWith(credential), signal })
+        response = await (fetch
+          ? ownCalls.run(() => fetch(endpoint, init))
+          : globalThis.fetch(endpoint, init))
         if (!isResponse(response)) throw this.#noResponse()
         return await this.#read(response, { sentAt, signal })
       } catch (error) {

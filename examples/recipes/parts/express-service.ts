@@ -55,7 +55,10 @@ function end(): void {
   ending.abort()
   setTimeout(() => {
     server.keepAliveTimeout = 1 // for connections whose response is sent from now on
-    server.close(() => tokens.close()) // last: requests in flight may need the token
+    server.close(async () => {
+      await tokens.close() // last: requests in flight may need the token
+      if (process.connected) process.disconnect() // a worker of node:cluster or PM2 lives until then
+    })
   }, DRAIN_MS)
 }
 process.once('SIGTERM', end)

@@ -48,7 +48,10 @@ app.addHook('onClose', () => tokens.close()) // requests in flight have their re
 function end(): void {
   ready = false
   ending.abort()
-  setTimeout(() => app.close(), DRAIN_MS)
+  setTimeout(async () => {
+    await app.close()
+    if (process.connected) process.disconnect() // a worker of node:cluster or PM2 lives until then
+  }, DRAIN_MS)
 }
 process.once('SIGTERM', end)
 process.once('SIGINT', end) // of PM2, or Ctrl-C

@@ -1,6 +1,7 @@
 /** Plays the orchestrator for a service in a child process: starts it, probes it, uses it, and ends it by SIGTERM. */
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
+import cluster from 'node:cluster'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -22,13 +23,13 @@ const SLOW_END_MS = SLOW_MS + 4_000
 export async function checkService(program: URL): Promise<void> {
   await using sandbox = await startSandbox()
   const { test, production } = sandbox
-  const services = [startService(program, test), startService(program, production)] as const
+  const services = [startService(program, test), startWorker(program, production)] as const
   try {
     await Promise.all([checkLife(services[0], test), checkEndDuringStart(services[1], production)])
   } finally {
     for (const service of services) service.kill('SIGKILL')
   }
-  console.log('SIGTERM while another one waits for its first token: it ended by itself, too.')
+  console.log('SIGTERM while a worker of node:cluster waits for its first token: it ended by itself, too.')
 }
 
 async function checkLife(service: ChildProcess, sandbox: SandboxEnvironment): Promise<void> {
@@ -100,15 +101,18 @@ async function until(condition: () => boolean | Promise<boolean>): Promise<void>
 }
 
 function startService(program: URL, sandbox: SandboxEnvironment): ChildProcess {
-  return spawn(process.execPath, [fileURLToPath(program)], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-    env: {
-      ...process.env,
-      HOST: '127.0.0.1',
-      PORT: '0',
-      ...sandbox.variables,
-    },
-  })
+  const env = { ...process.env, ...variablesOf(sandbox) }
+  return spawn(process.execPath, [fileURLToPath(program)], { stdio: ['ignore', 'pipe', 'inherit'], env })
+}
+
+/** Starts it as a worker of node:cluster, as PM2 does, too: such a process has a channel to its primary, which keeps it alive. */
+function startWorker(program: URL, sandbox: SandboxEnvironment): ChildProcess {
+  cluster.setupPrimary({ exec: fileURLToPath(program), silent: true })
+  return cluster.fork(variablesOf(sandbox)).process
+}
+
+function variablesOf({ variables }: SandboxEnvironment): Record<string, string> {
+  return { HOST: '127.0.0.1', PORT: '0', ...variables }
 }
 
 /** Resolves when the service says where it listens. */

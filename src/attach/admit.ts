@@ -1,7 +1,6 @@
 /** Which calls get the token: decided by the URL, and by what the caller set. */
 import type { Destinations } from '../environment/destinations.ts'
 import type { TokenWithheldEvent } from '../events/events.ts'
-import type { AttachedProvider } from '../token/attached-provider.ts'
 import type { Sender } from './sender.ts'
 
 /** Why a call goes without the token. */
@@ -10,7 +9,7 @@ export type WithheldReason = TokenWithheldEvent['reason']
 /**
  * Whether a call gets the token, or why not:
  *
- * - `token-request`: it is the provider's own token request, or made for it, and would wait for itself
+ * - `token-request`: it is the provider's own token request, which would wait for itself
  * - `other-service`: it has credentials of its own for a service that is below none of `apiUrls`
  * - `other-attachment`: another attachment of the provider has given it the token
  */
@@ -22,7 +21,6 @@ interface Attachment {
   /** Whether the token's header is `Authorization`. */
   readonly isAuthorization: boolean
   readonly sender: Sender
-  readonly provider: Pick<AttachedProvider, 'isOwnCall'>
 }
 
 /** What the caller set on a call. */
@@ -35,12 +33,12 @@ interface Own {
 
 /** Decides on a call. */
 export function admit(
-  { destinations, isAuthorization, provider, sender }: Attachment,
+  { destinations, isAuthorization, sender }: Attachment,
   url: string,
   { header, credentials }: Own,
 ): Decision {
   const { api, isTokenEndpoint, hasUserInfo } = destinations(url)
-  if (isTokenEndpoint || (api !== undefined && provider.isOwnCall())) return 'token-request'
+  if (isTokenEndpoint) return 'token-request'
   const hasHeader = header !== undefined
   const hasCredentials = isAuthorization && (credentials === true || hasUserInfo)
   if (api === undefined) return hasHeader || hasCredentials ? 'other-service' : 'destination'

@@ -181,8 +181,8 @@ export function diagnoseNetwork(error: Error | undefined, connection: Connection
   const reason = words === '' ? '' : ` (${words})`
   const hint = proxyHint === undefined ? '' : ` ${proxyHint}`
   const isBeforeProxy = socket === undefined && proxy?.connected === false
-  if (step === 'tls' && !isBeforeProxy)
-    return { step, text: `no TLS connection to ${host}${reason}`, advice, cause }
+  if (step === 'tls' && isBeforeProxy) return { ...diagnoseProxy(connection, reason), advice, cause }
+  if (step === 'tls') return { step, text: `no TLS connection to ${host}${reason}`, advice, cause }
   if (step === 'response')
     return { step, text: `${host} returned a response that cannot be read${reason}`, advice, cause }
   if (step === 'program')
@@ -221,8 +221,8 @@ function diagnoseProxy({ host, proxy }: Connection, reason: string): NetworkFind
   const step = 'connection'
   if (proxy?.connected !== true) {
     const advice =
-      'Check HTTPS_PROXY (HTTP_PROXY for http: URLs), whether it should begin with http:, and whether the proxy is running. ' +
-      'Hosts in NO_PROXY are called without it.'
+      'Check HTTPS_PROXY (HTTP_PROXY for http: URLs), and whether the proxy is running. Hosts in NO_PROXY are called ' +
+      'without it.'
     return { step, text: `cannot connect to the proxy ${proxy?.host}${reason}`, advice }
   }
   const advice =

@@ -72,13 +72,7 @@ export function createStaticTokenProvider(options: StaticTokenProviderOptions = 
     [Symbol.asyncDispose]: close,
   }
   const emit = createEmit(options.environment === undefined ? warnOnce() : undefined, environment.name)
-  registerProvider(provider, {
-    emit,
-    secrets: [value],
-    isReportedTo: false,
-    isOwnCall: () => false,
-    answered: () => {},
-  })
+  registerProvider(provider, { emit, secrets: [value], isReportedTo: false, answered: () => {} })
   return provider
 }
 

@@ -18,8 +18,6 @@ export interface CallAnswer {
 export interface AttachedProvider extends Emitter {
   /** Whether it uses what is reported to it. */
   readonly isReportedTo: boolean
-  /** Whether this is called within a function of its options, which acquires a token: such a call must not wait for one. */
-  isOwnCall(): boolean
   /** An API answered a call. */
   answered(call: CallAnswer): void
 }
@@ -28,7 +26,7 @@ export interface AttachedProvider extends Emitter {
  * What the attachments of each provider need. Bundlers and loaders may load this module twice, for `import` and for
  * `require`: all copies use the same map. The number is another one where {@link AttachedProvider} changes.
  */
-const REGISTRY = Symbol.for('merchant-auth providers 2')
+const REGISTRY = Symbol.for('merchant-auth providers 1')
 const global = globalThis as { [REGISTRY]?: WeakMap<object, AttachedProvider> }
 global[REGISTRY] ??= new WeakMap()
 const providers = global[REGISTRY]
@@ -58,7 +56,6 @@ export function attachedProviderOf(provider: {
     emit: createEmit(undefined, provider.environment.name),
     secrets,
     isReportedTo: false,
-    isOwnCall: () => false,
     answered: () => {},
   }
 }

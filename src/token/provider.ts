@@ -28,7 +28,6 @@ import { type Hold, type Need, RequestLimits } from './limits/request-limits.ts'
 import { type AccessToken, type CachedToken, RejectedTokens } from './request/access-token.ts'
 import { ClientCredential } from './request/client-credential.ts'
 import type { ProviderContext } from './request/context.ts'
-import { OwnCalls } from './request/own-calls.ts'
 import { ExpiredTokenError, lostRequest } from './request/token-errors.ts'
 import { TokenRequest } from './request/token-request.ts'
 import { Runs } from './runs.ts'
@@ -218,15 +217,13 @@ class ClientCredentialsProvider implements TokenProvider {
     })
     const beginStep = (ms: number): void => this.#runs.beginStep(ms)
     const rejected = new RejectedTokens()
-    const ownCalls = new OwnCalls()
-    this.#context = { emit, secrets, limits: this.#limits, rejected, ownCalls, closed, beginStep }
+    this.#context = { emit, secrets, limits: this.#limits, rejected, closed, beginStep }
     this.#destinations = destinationsOf(environment)
     this.#sharedToken = store && new SharedToken(store, options, this.#context)
     registerProvider(this, {
       emit,
       secrets,
       isReportedTo: true,
-      isOwnCall: () => ownCalls.isInside,
       answered: (call) => this.#answered(call),
     })
     for (const key of encryptionKeys) secrets.keep(key, key)
@@ -417,8 +414,11 @@ class ClientCredentialsProvider implements TokenProvider {
     if (suppression !== undefined) this.#emitSuppressed(call, suppression)
     else {
       const key = this.#keyOf(call)
-      const run = this.#runs.start(key, () => this.#replaceRejected(call, since))
-      run.then(() => this.#reportHold(call, key)).catch(() => {}) // nobody waits for the error of a cooldown
+      this.#runs.start(
+        key,
+        () => this.#replaceRejected(call, since),
+        () => this.#reportHold(call, key),
+      )
     }
   }
 

@@ -132,11 +132,14 @@ export class Runs {
     ).catch(() => {})
   }
 
-  /** Starts a run that no caller waits for, and that keeps no process alive. Resolves when it has ended. */
-  async start(key: string, run: () => Promise<void>): Promise<void> {
+  /** Starts a run that no caller waits for, and that keeps no process alive. Its failure is an event. */
+  start(key: string, run: () => Promise<void>, onSuccess: () => void = () => {}): void {
     this.#replaceIfLost()
     if (!this.#queue.has()) this.beginStep(this.#firstStepMs)
-    await this.#queue.join(key, run).catch(() => {}) // its failure is an event
+    this.#queue
+      .join(key, run)
+      .then(onSuccess)
+      .catch(() => {})
   }
 
   /** All calls of one tick share a wait. Those of different requests do not: on Workers, its timer is lost with the request. */

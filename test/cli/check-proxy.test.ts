@@ -51,7 +51,7 @@ describe('check behind a proxy', () => {
     const { code, last } = await check((await startProxy()).port, { protocol: 'https' })
     expect(code).toBe(4)
     expect(last).toMatch(
-      /^connection: cannot connect to the proxy 127\.0\.0\.1:\d+ .*should begin with http:/,
+      /^connection: cannot connect to the proxy 127\.0\.0\.1:\d+ .*in HTTPS_PROXY, should begin with http:/,
     )
   })
 })

@@ -219,24 +219,6 @@ await check('createAuthFetch as the global fetch renews the token', async (world
   }
 })
 
-await check('a token request may go through the client that has the token', async ({ provider, service }) => {
-  const { authUrl, apiUrls } = service.environment
-  const tokens = provider({
-    environment: {
-      ...service.environment,
-      authUrl: `${authUrl}/elsewhere`,
-      apiUrls: { ...apiUrls, everything: authUrl },
-    },
-    fetch: (url, init) => authFetch(String(url).replace('/elsewhere', ''), init),
-  })
-  const authFetch = createAuthFetch(tokens)
-  const url = `${service.merchantUrl}/orders`
-  assert.equal((await authFetch(url)).status, 200)
-  service.revoke()
-  assert.equal((await authFetch(url)).status, 200)
-  assert.equal(service.counts.token, 2)
-})
-
 await check('the plain interceptor attaches the token, and detach() stops attaching it', async (world) => {
   const tokens = world.provider()
   const plain = axios.create({ baseURL: world.service.merchantUrl })

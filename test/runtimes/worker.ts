@@ -48,22 +48,9 @@ const tokens = createTokenProvider({
 })
 const api = axios.create({ validateStatus: () => true })
 attachAuth(api, tokens)
-const { authUrl, apiUrls } = options.environment
-/** Its token requests go through its own client, to a path below its API. */
-const throughClient = createTokenProvider({
-  ...options,
-  environment: {
-    ...options.environment,
-    authUrl: `${authUrl}/elsewhere`,
-    apiUrls: { ...apiUrls, everything: authUrl },
-  },
-  fetch: (url, init) => fetchThroughClient(String(url).replace('/elsewhere', ''), init),
-})
-const fetchThroughClient = createAuthFetch(throughClient)
 const clients: Readonly<Record<string, (url: string, signal: AbortSignal) => Promise<{ status: number }>>> = {
   fetch: (url, signal) => createAuthFetch(tokens)(url, { signal }),
   axios: (url, signal) => api.get(url, { signal }),
-  throughClient: (url, signal) => fetchThroughClient(url, { signal }),
   static: (url, signal) => createAuthFetch(createStaticTokenProvider(options))(url, { signal }),
 }
 

@@ -169,7 +169,7 @@ async function cancel(isolate = '', isTime: () => boolean | Promise<boolean>): P
   socket.resetAndDestroy()
 }
 
-for (const client of ['fetch', 'axios', 'throughClient'])
+for (const client of ['fetch', 'axios'])
   await check(
     `${client}: 24 requests share a token, and their calls with a 401 a renewal`,
     {},

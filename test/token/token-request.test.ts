@@ -480,6 +480,13 @@ it('says after a time-out why the attempt before it failed', async () => {
   expect(error.message).toContain('getaddrinfo EAI_AGAIN auth')
 })
 
+it('says after a time-out of an option fetch that it may wait for itself', async () => {
+  const error = await failed(rig([hang]), 10_000)
+  expect(error.message).toContain(
+    'If the option fetch uses a client that has this token, it waits for itself.',
+  )
+})
+
 it('says after a time-out that the secret was refused before', async () => {
   const hangs: Answer = () => new Promise(() => {})
   const secrets = ['made-up-secret-1', 'made-up-secret-2', 'made-up-secret-3']

@@ -56,10 +56,10 @@ export class ClientCredential {
   }
 
   async #call(credential: () => string | Promise<string>, endsAt: number): Promise<string> {
-    const { closed, ownCalls, secrets } = this.#context
+    const { closed, secrets } = this.#context
     const ask = async (): Promise<unknown> => {
       try {
-        return await ownCalls.run(credential)
+        return await credential()
       } catch (error) {
         if (isFrameworkError(error)) throw error
         const cause = redactedCause(error, secrets)

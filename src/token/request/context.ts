@@ -4,7 +4,6 @@ import type { UsedSecrets } from '../../base/redact.ts'
 import type { Emitter } from '../../events/emit.ts'
 import type { RequestLimits } from '../limits/request-limits.ts'
 import type { RejectedTokens } from './access-token.ts'
-import type { OwnCalls } from './own-calls.ts'
 
 export interface ProviderContext extends Emitter {
   /** The client secrets and tokens used so far, to be kept out of errors and events. */
@@ -13,8 +12,6 @@ export interface ProviderContext extends Emitter {
   readonly limits: RequestLimits
   /** The tokens that APIs rejected. */
   readonly rejected: RejectedTokens
-  /** The calls of the functions in the options. */
-  readonly ownCalls: OwnCalls
   /** Aborted when the provider is closed. */
   readonly closed: AbortSignal
   /** The run under way begins a step that ends within `ms`: see {@link Runs}. */

@@ -163,7 +163,7 @@ export class TokenRequest {
   /** Sends one request, and reads the token in its response. */
   async #post(credential: string): Promise<CachedToken> {
     const { clock, limitClock } = this.#options
-    const { closed, emit, ownCalls, secrets } = this.#context
+    const { closed, emit, secrets } = this.#context
     const endsAt = this.#endsAt
     const leftMs = Math.max(0, Math.round(endsAt - limitClock.monotonicMs()))
     const exchange = async (signal: AbortSignal): Promise<CachedToken> => {
@@ -171,12 +171,9 @@ export class TokenRequest {
       const sentAt = readClock(clock)
       let response: Response | undefined
       try {
-        const { endpoint, fetch } = this.#options
-        const init = { ...this.#requestWith(credential), signal }
         // The global fetch is looked up at each use: tests and tools replace it.
-        response = await (fetch
-          ? ownCalls.run(() => fetch(endpoint, init))
-          : globalThis.fetch(endpoint, init))
+        const { endpoint, fetch = globalThis.fetch } = this.#options
+        response = await fetch(endpoint, { ...this.#requestWith(credential), signal })
         if (!isResponse(response)) throw this.#noResponse()
         return await this.#read(response, { sentAt, signal })
       } catch (error) {
@@ -184,10 +181,13 @@ export class TokenRequest {
         throw this.#networkFailure(redactedCause(error, secrets), { isIncomplete: response !== undefined })
       }
     }
+    const circle = this.#options.fetch
+      ? ' If the option fetch uses a client that has this token, it waits for itself.'
+      : ''
     const what =
       leftMs > 0
         ? `returned no response within ${leftMs} ms. The token endpoint, the network or the DNS server hangs or is slow: try ` +
-          'again later, or raise timeoutMs; npx merchant-auth check says which of them it is.'
+          `again later, or raise timeoutMs; npx merchant-auth check says which of them it is.${circle}`
         : 'was not sent: the process stood still, and timeoutMs had passed. Try again.'
     const cause = this.#failureBefore
     const before = cause instanceof Error ? ` The attempt before failed: ${cause.message}` : ''

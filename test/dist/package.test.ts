@@ -41,6 +41,18 @@ async function outputOf(
 }
 
 describe('the installed package without its peers', () => {
+  it('makes no async resource that Jest takes for an open handle when it is loaded', async () => {
+    const code = `
+      const { AsyncResource, createHook } = require('node:async_hooks')
+      const made = []
+      createHook({ init: (...[, , , resource]) => void made.push(resource) }).enable()
+      require('merchant-auth')
+      const own = made.filter((resource) => resource instanceof AsyncResource)
+      console.log(own.length, own.filter(({ hasRef }) => hasRef?.() !== false).length)
+    `
+    expect(await outputOf('alone', 'commonjs', code)).toBe('1 0\n')
+  })
+
   it('installs no peer', () => {
     const isInstalled = (name: string): boolean => existsSync(join(folders.alone, '../node_modules', name))
     expect(isInstalled('merchant-auth')).toBe(true)

@@ -2,7 +2,7 @@
  * The token and the limits that processes share through a store, in one entry: look for it, wait for the lease, look again,
  * request, write.
  */
-import { AsyncLocalStorage } from 'node:async_hooks'
+import { AsyncResource } from 'node:async_hooks'
 import { createHash } from 'node:crypto'
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../base/clock.ts'
 import { shownUrl } from '../../base/redact.ts'
@@ -35,8 +35,15 @@ const MAX_WRITE_PAUSE_MS = 5 * MINUTE_MS
 /** For a look that only adopts the limits of an entry: no token was sent so late. */
 const USE_NONE = Number.POSITIVE_INFINITY
 
-/** Runs what outlives its call outside of the async context of that call, which would be kept in memory. */
-const ofNoCall: <R>(act: () => R) => R = AsyncLocalStorage.snapshot()
+/** The async context of no call. */
+class NoCall extends AsyncResource {
+  /** Jest's `--detectOpenHandles` takes a resource without this for an open handle. */
+  hasRef(): boolean {
+    return false
+  }
+}
+
+const noCall = new NoCall('MERCHANT_AUTH')
 
 /** What processes share. Durations are those at the moment of writing. */
 export interface SharedEntry {
@@ -318,7 +325,7 @@ export class SharedToken {
       const store = this.#entryFor(this.#options.encryptionKeys ?? [credential.latest as string])
       this.#unwritten = token
       await this.#write(store, token, options).catch(
-        () => void ofNoCall(() => this.#writeLater(store, token)),
+        () => void noCall.runInAsyncScope(() => this.#writeLater(store, token)),
       )
     } else if (hasLimitsToShare && !options.isUnattended && !closed.aborted && this.#opened) {
       const { store } = this.#opened

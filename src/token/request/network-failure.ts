@@ -84,8 +84,8 @@ const KINDS: readonly Kind[] = [
       /^(?:Z_[A-Z_]+|ERR_BROTLI_[A-Z_]+|ERR__ERROR_[A-Z_\d]+|ZSTD_error_[a-z_]+)$|^too many content-encodings/,
     step: 'response',
     advice:
-      'Its body is not in the encoding that its Content-Encoding header names, or that names too many. The operator of the server, or of a proxy ' +
-      'in front of it, has to correct that.',
+      'Its body is not in the encoding that its Content-Encoding header names, or that names too many. The operator of the ' +
+      'server, or of a proxy in front of it, has to correct that.',
     isLasting: true,
   },
   {

@@ -35,7 +35,7 @@ const MAX_WRITE_PAUSE_MS = 5 * MINUTE_MS
 /** For a look that only adopts the limits of an entry: no token was sent so late. */
 const USE_NONE = Number.POSITIVE_INFINITY
 
-/** The async context of no call. */
+/** The async context of no call, for what outlives its call: that call's context would be kept in memory. */
 class NoCall extends AsyncResource {
   /** Jest's `--detectOpenHandles` takes a resource without this for an open handle. */
   hasRef(): boolean {

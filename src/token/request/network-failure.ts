@@ -183,8 +183,8 @@ const KINDS: readonly Kind[] = [
     pattern: /^ECONNREFUSED$/,
     step: 'connection',
     advice:
-      'Nothing listens on this port, or a firewall rejects the connection. Check the port in the URL, and whether the ' +
-      'service is running.',
+      'Nothing listens on this port, or a firewall rejects the connection. Check the port in the URL, or, if this is the address ' +
+      'of a proxy, in HTTPS_PROXY, and whether the service is running.',
   },
   {
     pattern: /^(?:EHOSTUNREACH|ENETUNREACH)$/,

@@ -467,9 +467,8 @@ it('reads an error body that arrived while the process stood still until timeout
 })
 
 it('says after a time-out why the attempt before it failed', async () => {
-  const hangs: Answer = () => new Promise(() => {})
   const reason = Object.assign(new Error('getaddrinfo EAI_AGAIN auth'), { code: 'EAI_AGAIN' })
-  const made = rig([() => Promise.reject(reason), hangs])
+  const made = rig([() => Promise.reject(reason), hang])
   const error = await failed(made, 10_000)
   expect(error).toMatchObject({
     code: 'ERR_TOKEN_TIMEOUT',
@@ -485,13 +484,14 @@ it('says after a time-out of an option fetch that it may wait for itself', async
   expect(error.message).toContain(
     'If the option fetch uses a client that has this token, it waits for itself.',
   )
+  vi.stubGlobal('fetch', (_: unknown, init: RequestInit) => hang(init))
+  expect((await failed(rig([], { fetch: undefined }), 10_000)).message).not.toContain('waits for itself')
 })
 
 it('says after a time-out that the secret was refused before', async () => {
-  const hangs: Answer = () => new Promise(() => {})
   const secrets = ['made-up-secret-1', 'made-up-secret-2', 'made-up-secret-3']
   const clientSecret = (): string => String(secrets.shift())
-  const made = rig([status(503), status(401, { error: 'invalid_client' }), hangs], { clientSecret })
+  const made = rig([status(503), status(401, { error: 'invalid_client' }), hang], { clientSecret })
   const error = await failed(made, 10_000)
   expect(error).toMatchObject({ code: 'ERR_TOKEN_TIMEOUT', attempts: 3, cause: { error: 'invalid_client' } })
 })

@@ -214,6 +214,7 @@ describe('the advice for a code of fetch', () => {
     'bad ports',
     'x mac verify failure',
     'mac verify failures',
+    'not too many content-encodings',
     'x fetch is not a function',
     'fetch is not a function x',
     'x Cross-Origin Request Blocked',

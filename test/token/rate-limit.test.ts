@@ -2,6 +2,7 @@
  * What a 401 means and how often it renews the token: for an API with attachments, for callers without, and in processes
  * with a store. The numbers of the limits are in request-limits.test.ts.
  */
+import type { TokenRequestError } from 'merchant-auth'
 import { describe, expect, it } from 'vitest'
 import { FIRST_GAP_MS, MAX_COUNTING_MS } from '../../src/token/limits/renewals.ts'
 import { elsewhere, type Fleet, failuresOf, type Process } from '../store/fleet.ts'
@@ -632,14 +633,16 @@ describe('renewToken, called by hand', () => {
     const forced = rejection(made.provider.getToken({ forceRefresh: true }))
     const paths = ['stores/1', 'stores/2', 'stores/3']
     const calls = paths.map((path) => made.provider.renewToken(token, { url: `${MERCHANT}/${path}` }))
+    calls.push(made.provider.renewToken(token)) // of an API that is not named
     await settled()
     gate.resolve()
     await forced
-    await Promise.allSettled(calls)
+    const [one] = await Promise.all(calls.map((call) => rejection<TokenRequestError>(call)))
+    expect(one?.status).toBe(429)
     const suppressed = made.events.filter(({ type }) => type === 'renewal-suppressed')
-    expect(suppressed).toMatchObject(
-      paths.map((path) => ({ reason: 'cooldown', url: `${MERCHANT}/${path}` })),
-    )
+    const urls = [...paths.map((path) => `${MERCHANT}/${path}`), undefined]
+    expect(suppressed.map((event) => 'url' in event && event.url)).toEqual(urls.map((url) => url ?? false))
+    expect(suppressed).toMatchObject(urls.map(() => ({ reason: 'cooldown' })))
   })
 
   it('says the same of calls that were rejected with the token before, too', async () => {

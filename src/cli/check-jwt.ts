@@ -8,6 +8,9 @@ import { instantText } from './terminal.ts'
 /** A smaller difference (s) is not reported. */
 const TOLERANCE_S = 30
 
+/** Where `expires_in` says more than `exp`. */
+const TOO_LATE = ' If APIs reject it after exp, see docs/another-token-endpoint.md.'
+
 /** What the claims are compared with, and what makes them fit to be shown. */
 interface JwtContext {
   readonly audience: string
@@ -35,7 +38,8 @@ export function jwtFindings({ value }: AccessToken, { audience, lifetimeMs, show
   const audiences = [aud].flat()
   const audText = `aud ${show(audiences.map(textOf).join(', '))}`
   const other = `The requested audience is ${show(audience)}. If the APIs reject the token, this may be why.`
-  if (aud === undefined) add('aud is missing', 'APIs that check it reject the token.')
+  if (aud === undefined || audiences.length === 0)
+    add('aud is missing', 'APIs that check it reject the token.')
   else if (audiences.includes(audience)) add(`${audText}, as requested`)
   else add(audText, other)
 
@@ -44,7 +48,7 @@ export function jwtFindings({ value }: AccessToken, { audience, lifetimeMs, show
     const lifetimeS = typeof iat === 'number' ? exp - iat : undefined
     const differenceS = lifetimeS === undefined ? 0 : Math.round(lifetimeS - lifetimeMs / 1000)
     const difference = `${Math.abs(differenceS)} s ${differenceS > 0 ? 'earlier' : 'later'}`
-    const advice = `According to expires_in, which counts, the token expires ${difference}.`
+    const advice = `According to expires_in, which counts, the token expires ${difference}.${differenceS < 0 ? TOO_LATE : ''}`
     // A longer life than ten years counts as ten, which expires_in did not say.
     const isCapped = lifetimeMs >= MAX_LIFETIME_MS && differenceS > 0
     if (lifetimeS === undefined || isCapped) add(`exp ${instantText(exp)}`)

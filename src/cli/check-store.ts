@@ -74,7 +74,7 @@ export async function storeFinding(
     step,
     result: 'warning',
     text: `${name} cannot be ${what}${code === undefined ? '' : ` (${code})`}`,
-    advice: `${NO_CALL_FAILS} ${adviceFor(kind, code)}`,
+    advice: code === 'MOVED' ? CLUSTER : `${NO_CALL_FAILS} ${adviceFor(kind, code)}`,
     cause: code,
     data: { kind, place: shown, writable: false },
   })
@@ -209,6 +209,8 @@ const DIRECTORY_ADVICE: Readonly<Record<string, string>> = {
   EDQUOT: DISK_FULL,
   ENOTDIR: NOT_A_DIRECTORY,
 }
+const CLUSTER =
+  'This is a Redis Cluster, and the command uses a client for a single node. A service with createCluster or Redis.Cluster can use it.'
 const CHECK_DIRECTORY = 'Check its path, its owner and its files.'
 const CHECK_REDIS =
   'Check the URL, whether Redis is running, and whether its user may use EVAL, GET, SET, DEL and PTTL on merchant-auth:*.'

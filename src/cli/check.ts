@@ -33,6 +33,12 @@ import {
 } from './settings.ts'
 import { instantText, Redactor } from './terminal.ts'
 
+/** A year. A date, and most lives in milliseconds, look longer. */
+const LONG_LIFE_MS = 365 * 86_400_000
+const LONG_LIFE =
+  'That is more than a year. If expires_in is a date, or in milliseconds, tokens are used long after their end: a program ' +
+  'corrects that in its option fetch (docs/another-token-endpoint.md).'
+
 const FLAGS = {
   call: { type: 'string' },
   ...HEADER_FLAGS,
@@ -241,7 +247,9 @@ class Check {
     const scope = token.scope === undefined ? undefined : show(token.scope)
     const validity = `valid for ${Math.round(lifetimeMs / 1000)} s, until ${instantText(expiresAt / 1000)}`
     const text = `${validity}; ${scope === undefined ? 'no scope in the response' : `scope ${scope}`}`
-    this.#report.add({ step: 'token', result: 'ok', text, data: { lifetimeMs, expiresAt, scope } })
+    const data = { lifetimeMs, expiresAt, scope }
+    if (lifetimeMs <= LONG_LIFE_MS) this.#report.add({ step: 'token', result: 'ok', text, data })
+    else this.#report.add({ step: 'token', result: 'warning', text, advice: LONG_LIFE, data })
     this.#reportQuotas('token')
     for (const finding of jwtFindings(token, { audience, lifetimeMs, show })) this.#report.add(finding)
   }

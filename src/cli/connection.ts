@@ -40,7 +40,8 @@ export function watchConnection(
 ): { readonly connection: Connection; readonly stop: () => void } {
   const { origin, host, hostname } = new URL(url)
   const options = [...process.execArgv, env['NODE_OPTIONS']].join(' ')
-  const isUsed = env['NODE_USE_ENV_PROXY'] === '1' || options.includes('--use-env-proxy')
+  const isTooOld = /^22\.(?:1\d|20)\./.test(process.versions.node)
+  const isUsed = !isTooOld && (env['NODE_USE_ENV_PROXY'] === '1' || options.includes('--use-env-proxy'))
   const connection: Connection = {
     host: show(host),
     isLoopback: isLoopback(hostname),

@@ -75,8 +75,8 @@ export function diagnose(
 }
 
 const NOT_AN_ENDPOINT =
-  'Something other than a token endpoint responds at this URL, such as a web page, a login, a proxy or a firewall. Check ' +
-  'MERCHANT_AUTH_URL; /oauth/token is appended to it where it is missing.'
+  'Something other than a token endpoint responds at this URL, such as a web page, a login, a proxy or a firewall, or its ' +
+  'response is not JSON. Check MERCHANT_AUTH_URL; /oauth/token is appended to it where it is missing.'
 const NOT_STANDARD =
   'The response does not conform to RFC 6749 §5.1, or reports an error, such as a wrong secret, in fields of its own. ' +
   'Check MERCHANT_AUTH_URL. If it is correct, contact the service. The command cannot use the option fetch of a program, ' +
@@ -146,7 +146,8 @@ const ASSERTION =
   'it has not expired or been used before. ' +
   "Also compare this machine's clock: an iat in the future is rejected, so set it some seconds back (docs/assertions.md)."
 const AUDIENCE =
-  'Unless its text says something else, this client may not request a token for this audience. Check ' +
+  'Unless its text says something else, this client may not request a token for this audience, or the token endpoint takes ' +
+  'none (docs/another-token-endpoint.md). Check ' +
   'MERCHANT_AUTH_AUDIENCE character by character, including a slash at the end, and check that it belongs to the same ' +
   'environment as MERCHANT_AUTH_URL.'
 const GRANT =
@@ -191,7 +192,7 @@ export function diagnoseNetwork(error: Error | undefined, connection: Connection
   if (step === 'name') return { step, text: `cannot resolve ${host}${reason}`, advice: advice + hint, cause }
   if (socket !== undefined) {
     const text = `${host} closed the connection without a valid response${reason}`
-    return { step: 'response', text, advice: BROKEN_OFF, cause }
+    return { step: 'response', text, advice: /^ERR_HTTP2_/.test(cause ?? '') ? advice : BROKEN_OFF, cause }
   }
   return { step, text: `cannot connect to ${host}${reason}`, advice: advice + hint, cause }
 }
@@ -227,6 +228,7 @@ function diagnoseProxy({ host, proxy }: Connection, reason: string): NetworkFind
   }
   const advice =
     'Check whether the proxy allows this host, and can reach it. If it asks for a password (407), check the user name ' +
-    'and the password in HTTPS_PROXY (HTTP_PROXY for http: URLs).'
+    'and the password in HTTPS_PROXY (HTTP_PROXY for http: URLs). Hosts in NO_PROXY (names and addresses, no ranges) are ' +
+    'called without it.'
   return { step, text: `the proxy ${proxy.host} did not connect to ${host}${reason}`, advice }
 }

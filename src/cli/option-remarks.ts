@@ -46,9 +46,17 @@ export function optionRemarks(
     const text = `the ${what} contains a line break, an invisible character or one that is not ASCII, or ends with \\n`
     remarks.push({ result: 'warning', text, advice: 'It may have come along with a copy: copy it anew.' })
   }
+  for (const [what, value] of Object.entries({ ...credentials, audience: environment.audience })) {
+    if (!NOTHING.test(value)) continue
+    const text = `the ${what} is the word for a missing value, such as undefined or null`
+    const advice = 'A program or a template wrote it: set the value itself.'
+    remarks.push({ result: 'warning', text, advice })
+  }
   return remarks
 }
 
+/** What JavaScript and templates make of a value that is not there, or of an object. */
+const NOTHING = /^(?:undefined|null|none|nan|\[object \w+\])$/i
 /** RFC 6749, appendix A, allows ASCII without control characters. The letters \n at the end are a line break that nobody read. */
 const UNUSUAL = /[^\x20-\x7e]|\\[nrt]$/
 

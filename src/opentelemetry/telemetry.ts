@@ -268,5 +268,5 @@ function firstValues(pattern: RegExp): (value: string) => string {
   }
 }
 
-const storeCode = firstValues(/^[A-Z][A-Z0-9_]{1,39}$/)
+const storeCode = firstValues(/^[A-Z]\w{1,39}$/)
 const quotaName = firstValues(/^[\w.:-]{1,40}$/)

@@ -72,8 +72,8 @@ export function optionsFromEnv<const Name extends string = 'merchant' | 'inStore
   }
   const isNoneSet = VARIABLE_NAMES.every((name) => variables[name] === undefined)
   const hint = isNoneSet
-    ? ' (none is set: does the process read its .env file, as with node --env-file=.env, and does the tool that starts it ' +
-      'pass variables on?)'
+    ? ' (none is set: does the process read its .env file before this runs, as with node --env-file=.env, and does the tool that ' +
+      'starts it pass variables on?)'
     : ''
   throw new ConfigurationError(`The environment variables cannot be used${hint}`, options)
 }

@@ -203,7 +203,8 @@ export interface ResolvedAttach {
   readonly fetch: FetchLike | undefined
 }
 
-const PROVIDER = 'must be a token provider, as createTokenProvider() returns it'
+const PROVIDER =
+  'must be a token provider, as createTokenProvider() or, in a test, createStaticTokenProvider() returns it'
 const FUNCTION = 'must be a function'
 const TEXT = 'must be a non-empty string'
 const RETRIES = 'must be a whole number from 0 to 100'
@@ -335,6 +336,12 @@ function credentialProblems(given: Partial<TokenProviderOptions>): Problem[] {
   return problems
 }
 
+/** Mocks made by hand or automatically have a part of a provider. */
+function isProvider(tokens: unknown): boolean {
+  if (!hasFunction(tokens, 'getToken') || !hasFunction(tokens, 'currentToken')) return false
+  return typeof (tokens as { environment?: { authUrl?: unknown } }).environment?.authUrl === 'string'
+}
+
 /** Validates a provider and the options of an attachment, or throws a {@link ConfigurationError} with every problem. */
 export function resolveAttach(
   tokens: unknown,
@@ -342,7 +349,7 @@ export function resolveAttach(
   { fetch = false }: { readonly fetch?: boolean } = {},
 ): ResolvedAttach {
   const parsed = parse<z.output<typeof attachFetchShape>>(fetch ? attachFetchShape : attachShape, options)
-  const noProvider: Problem[] = hasFunction(tokens, 'getToken')
+  const noProvider: Problem[] = isProvider(tokens)
     ? []
     : [{ option: 'tokens', kind: 'invalid', reason: PROVIDER }]
   const problems = [...noProvider, ...parsed.problems]

@@ -64,7 +64,8 @@ describe('attachAuth', () => {
     problemsIn(() => attachAuth(instance as never, provided(), { header }))
 
   it('rejects what is not an axios instance', () => {
-    const reason = 'must be an axios instance, or a mock that has interceptors.request.use'
+    const reason =
+      'must be an axios instance (of NestJS: http.axiosRef), or a mock that has interceptors.request.use'
     for (const instance of [undefined, {}, { interceptors: {} }])
       expect(problemsWith(instance)).toEqual([{ option: 'instance', kind: 'invalid', reason }])
     expect(() => attachAuth({} as never, provided())).toThrow(/^The token cannot be attached.*\n.*instance/)
@@ -78,8 +79,19 @@ describe('attachAuth', () => {
   })
 
   it('rejects what is not a provider', () => {
-    const problems = problemsIn(() => attachAuth(axios.create(), {} as never))
-    expect(problems).toMatchObject([{ option: 'tokens' }])
+    const { environment } = provided()
+    const getToken = async () => 'a.b.c'
+    const currentToken = () => undefined
+    const mocks = [
+      {},
+      { getToken },
+      { getToken, environment },
+      { getToken, currentToken, environment: undefined },
+    ]
+    for (const tokens of mocks)
+      expect(problemsIn(() => attachAuth(axios.create(), tokens as never))).toMatchObject([
+        { option: 'tokens' },
+      ])
   })
 
   it.each<[string, object]>([

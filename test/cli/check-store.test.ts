@@ -9,11 +9,13 @@ import {
   rmSync,
   writeFileSync,
 } from 'node:fs'
+import { createServer } from 'node:net'
 import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { isWindows } from '../support/platform.ts'
 import { noteSecret } from '../support/recorded.ts'
 import { type RedisServer, redisMissing, startRedis } from '../support/redis-server.ts'
+import { listening } from '../testing/calls.ts'
 import { assertionsFor, check, eachWithSandbox, folder, run, type Variables } from './rig.ts'
 
 const at = eachWithSandbox()
@@ -270,6 +272,18 @@ describe('check with a Redis', () => {
         cause: 'ECONNREFUSED',
         data: { kind: 'redis', place: 'redis://127.0.0.1:1/0', writable: false },
       },
+    ])
+  })
+
+  it('warns about a cluster, which services can use', async () => {
+    const server = createServer((socket) => {
+      socket.on('data', (data) => {
+        for (const [, name = ''] of String(data).matchAll(/^\*\d+\r\n\$\d+\r\n(\w+)/gm))
+          socket.write(/^(?:eval|get)/i.test(name) ? '-MOVED 1 127.0.0.1:1\r\n' : '+OK\r\n')
+      })
+    })
+    expect(await checked(`redis://127.0.0.1:${await listening(server)}`)).toMatchObject([
+      { result: 'warning', cause: 'MOVED', advice: expect.stringMatching(/^This is a Redis Cluster/) },
     ])
   })
 

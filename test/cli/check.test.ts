@@ -377,6 +377,13 @@ describe('check', () => {
     expect(at.test.counts.token).toBe(0)
   })
 
+  it.each(['undefined', 'null', '[object Promise]'])('warns about the text %s', async (text) => {
+    const { steps } = await check(at, [], { MERCHANT_AUTH_AUDIENCE: text, MERCHANT_AUTH_CLIENT_SECRET: text })
+    const warnings = steps.filter(({ result }) => result === 'warning').map((step) => step.text)
+    const said = 'is the word for a missing value, such as undefined or null'
+    expect(warnings).toEqual([`the client secret ${said}`, `the audience ${said}`])
+  })
+
   it('recognizes the placeholder in a secret file', async () => {
     const file = join(folder(), 'secret')
     writeFileSync(file, 'your-client-secret\n')
@@ -436,12 +443,27 @@ describe('the claims of a JWT that check reads', () => {
     const { steps } = await check(at)
     const [exp] = steps.filter(({ text }) => text.startsWith('exp '))
     expect(exp?.advice).toMatch(/^According to expires_in, .* expires 33005 s earlier\.$/)
+    issue(at, jwt({ aud: [], exp: seconds + 600, iat: seconds }))
+    const tooLate = (await check(at)).steps.filter(({ step }) => step === 'jwt')
+    expect(tooLate.map(({ text }) => text.slice(0, 4))).toEqual(['iss ', 'aud ', 'exp '])
+    expect(tooLate[1]?.text).toBe('aud is missing')
+    expect(tooLate[2]?.advice).toMatch(/expires 3000 s later\. If APIs reject it after exp, see docs/)
     issue(at, token)
     expect(await claims()).toEqual([
       'info: iss https://id.example/',
       'warning: aud https://other.example',
       expect.stringMatching(/^warning: exp /),
     ])
+  })
+
+  it.each([
+    [365, 'ok'],
+    [366, 'warning'],
+  ])('come after the life of the token: %i days', async (days, result) => {
+    issue(at, 'opaque', days * 86_400)
+    const { code, steps } = await check(at)
+    expect(code).toBe(0)
+    expect(steps.find(({ step }) => step === 'token')).toMatchObject({ result })
   })
 
   it('may say more than ten years, as expires_in does, which counts as ten', async () => {

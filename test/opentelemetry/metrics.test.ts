@@ -51,6 +51,11 @@ describe('the counters', () => {
       { type: 'store-failed', operation: 'get', code: 'ECONNREFUSED' },
       { 'merchant_auth.store.operation': 'get', 'error.type': 'ECONNREFUSED' },
     ],
+    [
+      'store.failures',
+      { type: 'store-failed', operation: 'set', code: 'ClientClosedError' },
+      { 'merchant_auth.store.operation': 'set', 'error.type': 'ClientClosedError' },
+    ],
   ])('increment %s for %o', async (metric, event, attributes) => {
     const listener = use.listener()
     listener(event)
@@ -81,7 +86,7 @@ describe('the counters', () => {
       listener({ type: 'store-failed', operation: 'get', code })
     const counts = new Map((await use.valuesOf('store.failures', 'error.type')) as [string, number][])
     expect(counts.get('E0')).toBe(2)
-    expect(counts.get('_OTHER')).toBe(73) // the first 30 are ECONNREFUSED and E0 to E28
+    expect(counts.get('_OTHER')).toBe(74) // the first 30 are ECONNREFUSED, ClientClosedError, and E0 to E27
   })
 })
 

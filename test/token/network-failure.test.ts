@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
 import { createTokenProvider, TokenRequestError } from 'merchant-auth'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { networkFailureOf } from '../../src/token/request/network-failure.ts'
 import { type Answer, ENVIRONMENT, failed, rejection, rig, SECRET, status, withoutJitter } from './harness.ts'
 
@@ -44,6 +44,10 @@ describe('what fails each time is not retried, and its advice is in the message:
     ['UNABLE_TO_VERIFY_LEAF_SIGNATURE', 'NODE_EXTRA_CA_CERTS'],
     ['ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED', 'mutual TLS'],
     ['ERR_SSL_SSLV3_ALERT_BAD_CERTIFICATE', 'mutual TLS'],
+    ['ERR_SSL_SSL/TLS_ALERT_BAD_CERTIFICATE', 'mutual TLS'], // OpenSSL 3.5
+    ['UNSPECIFIED', 'too weak'],
+    ['INVALID_PURPOSE', 'not for servers'],
+    ['ERR_ACCESS_DENIED', '--allow-net'],
     ['ERR_OSSL_BAD_DECRYPT', 'client certificate or its key cannot be opened'],
     ['ERR_OSSL_X509_KEY_VALUES_MISMATCH', 'client certificate or its key cannot be opened'],
     ['ERR_CRYPTO_UNSUPPORTED_OPERATION', 'client certificate or its key cannot be opened'],
@@ -105,12 +109,16 @@ describe('what fails each time is not retried, and its advice is in the message:
     expect(endpoint.count).toBe(1)
   })
 
+  const readResponse = Response.json({})
+  beforeAll(() => readResponse.text())
+
   it.each<[what: string, value: unknown]>([
     ['undefined', undefined],
     ['text', 'token'],
     ['an object with what a mock needs elsewhere', { ok: true, status: 200, json: async () => ({}) }],
     ['text as the body of a response', { ok: true, status: 200, headers: new Headers(), body: '{}' }],
     ['a response without a body', { ok: true, status: 200, headers: new Headers() }],
+    ['a response that was read before', readResponse],
   ])('a fetch function that returns %s', async (_, value) => {
     const { error, endpoint } = await call(() => value as Response)
     expect(error).toMatchObject({ code: 'ERR_TOKEN_NETWORK', retryable: false, attempts: 1 })
@@ -168,6 +176,7 @@ describe('the advice for a code of fetch', () => {
     ['EPROTO', 'The server may require a client certificate'],
     ['ERR_OSSL_BAD_DECRYPT', 'The client certificate or its key cannot be opened'],
     ['ERR_CRYPTO_UNSUPPORTED_OPERATION', 'The client certificate or its key cannot be opened'],
+    ['ERR_ACCESS_DENIED', 'The permission model of Node.js'],
     ['UND_ERR_INVALID_ARG', 'A dispatcher works with the fetch of its own undici'],
     ['ENOTFOUND', 'Check the spelling of the host name'],
     ['EAI_AGAIN', 'The DNS server did not respond'],
@@ -184,6 +193,7 @@ describe('the advice for a code of fetch', () => {
     ['UND_ERR_RES_EXCEEDED', 'It is not valid HTTP'],
     ['ERR_SSL_TLSV1_ALERT_UNKNOWN_CA', 'The server may require a client certificate'],
     ['ERR_SSL_NO_CIPHER_MATCH', 'The server may require a client certificate'],
+    ['ERR_HTTP2_STREAM_ERROR', 'The server, or a gateway in front of it, ended the HTTP/2 stream'],
     ['ERR_TLS_HANDSHAKE_TIMEOUT', 'The server may require a client certificate'],
   ]
 
@@ -191,6 +201,16 @@ describe('the advice for a code of fetch', () => {
     expect(meaningOf(code).advice.slice(0, advice.length)).toBe(advice)
     expect(meaningOf(code).advice).toMatch(/\.$/)
     expect(meaningOf(code).code).toBe(code)
+  })
+
+  it.each([
+    [403, true, /^The proxy refuses/],
+    [407, true, /^The proxy refuses/],
+    [502, false, /^The proxy cannot reach this host/],
+  ])('of a tunnel that a proxy does not open is in its message: %i', (status, isLasting, advice) => {
+    const error = new Error(`Proxy response (${status}) !== 200 when HTTP Tunneling`)
+    const failure = networkFailureOf(Object.assign(error, { code: 'UND_ERR_ABORTED' }), { isLoopback: false })
+    expect(failure).toMatchObject({ isLasting, advice: expect.stringMatching(advice) })
   })
 
   it('of EPROTO is in its message', () => {

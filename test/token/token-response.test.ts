@@ -433,7 +433,9 @@ describe('the error message for a status', () => {
     'Check authUrl, clientId and clientSecret, and how the endpoint expects them ' +
     '(merchant-auth/docs/troubleshooting.md#the-token-endpoint-rejects-the-client).'
   const DENIED =
-    'Check authUrl, clientId and clientSecret, and that this client may ask for this audience, and whether a firewall or a gateway rejects the request.'
+    'Check authUrl, clientId and clientSecret, that this client may ask for this audience, or has to send none ' +
+    '(merchant-auth/docs/troubleshooting.md#the-token-endpoint-rejects-the-client), and whether a firewall or a gateway rejects the ' +
+    'request.'
   const AUDIENCE = 'Check what the response says, and that this client may ask for this audience.'
   const GRANT =
     'Check authUrl and clientId. If they are correct, ask the service whether this client is enabled, and may use the client ' +
@@ -608,6 +610,20 @@ describe('the error message for a status', () => {
       CLIENT,
     ],
     [400, { response: { errors: [{ message: 'ClientId is Invalid' }] } }, '400 (ClientId is Invalid)', OTHER],
+    [401, { message: 'No request.formparam.client_id' }, '401 (No request.formparam.client_id)', FORMAT],
+    [400, { message: 'Wrong content type' }, '400 (Wrong content type)', FORMAT],
+    [
+      401,
+      { ...oauth('invalid_client', 'Failed.'), hint: 'Check the `client_id` parameter' },
+      '401 (invalid_client: Failed.: Check the `client_id` parameter)',
+      CLIENT,
+    ],
+    [
+      401,
+      { ...oauth('invalid_client', 'Failed.'), error_hint: 'It supports "client_secret_basic".' },
+      '401 (invalid_client: Failed.: It supports "client_secret_basic".)',
+      CLIENT,
+    ],
   ])('of %i with %j names the answer and what to do', async (code, body, answered, advice) => {
     expect((await failure(status(code, body))).message).toBe(`${WHERE} returned ${answered}. ${advice}`)
   })

@@ -103,7 +103,10 @@ function assertAttachable(instance: AxiosLike, { header, headerKey }: AttachCont
     throw new ConfigurationError('The token cannot be attached', [{ option: 'instance', kind, reason }])
   }
   if (typeof instance?.interceptors?.request?.use !== 'function')
-    reject('invalid', 'must be an axios instance, or a mock that has interceptors.request.use')
+    reject(
+      'invalid',
+      'must be an axios instance (of NestJS: http.axiosRef), or a mock that has interceptors.request.use',
+    )
   if (attached.has(instance))
     reject(
       'conflict',

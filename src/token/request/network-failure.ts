@@ -29,7 +29,8 @@ const NO_INTERMEDIATE =
   'The server may not send its intermediate certificate, which browsers find by themselves: then its operator has to add it. '
 const UNKNOWN_AUTHORITY =
   'No certificate authority that Node.js trusts has signed the certificate. If your company has its own authority, add ' +
-  'its certificate: NODE_EXTRA_CA_CERTS=ca.pem in the environment (in a file of --env-file Node.js does not see it), or ' +
+  'its certificate: NODE_EXTRA_CA_CERTS=ca.pem in the environment (Node.js silently ignores a file that does not begin with ' +
+  '-----BEGIN CERTIFICATE-----, and the variable in a file of --env-file), or ' +
   'NODE_OPTIONS=--use-system-ca. Do not turn verification off.'
 const MUTUAL_TLS =
   'The server may require a client certificate (mutual TLS), refuse the one that it got (has it expired?), not know this host ' +
@@ -52,7 +53,7 @@ export const NO_DNS: string =
 /** What to do about a connection that ends before the response does. */
 export const BROKEN_OFF: string =
   'Try again. If it happens again, check whether the URL should begin with https:, whether the server requires a client ' +
-  'certificate (mutual TLS), and what firewalls and proxies do.'
+  'certificate (mutual TLS), and what firewalls and proxies do; in a test, what it mocks.'
 
 /** The kinds; where several match, the first one counts. */
 const KINDS: readonly Kind[] = [
@@ -109,11 +110,25 @@ const KINDS: readonly Kind[] = [
       'Kubernetes, a search domain with a wildcard record can redirect each name: see ndots).',
     isLasting: true,
   },
-  { pattern: /^ERR_SSL_\w*_ALERT_\w*(?:CERT|UNKNOWN_CA)/, step: 'tls', advice: MUTUAL_TLS, isLasting: true },
+  {
+    pattern: /^ERR_SSL_[\w/]*_ALERT_\w*(?:CERT|UNKNOWN_CA)/,
+    step: 'tls',
+    advice: MUTUAL_TLS,
+    isLasting: true,
+  },
   {
     pattern: /^UNABLE_TO_VERIFY_LEAF_SIGNATURE$/,
     step: 'tls',
     advice: NO_INTERMEDIATE + UNKNOWN_AUTHORITY,
+    isLasting: true,
+  },
+  {
+    // UNSPECIFIED: the message has the reason, such as a weak key.
+    pattern: /^(?:UNSPECIFIED|INVALID_PURPOSE|PATH_LENGTH_EXCEEDED)$/,
+    step: 'tls',
+    advice:
+      'Node.js refuses the certificate, or one of its authorities: the key or the signature (SHA-1) is too weak, or it is not for ' +
+      'servers. Its operator, or that of a proxy that intercepts TLS, has to replace it.',
     isLasting: true,
   },
   {
@@ -142,6 +157,12 @@ const KINDS: readonly Kind[] = [
     isLasting: true,
   },
   {
+    pattern: /^ERR_ACCESS_DENIED$/,
+    step: 'program',
+    advice: 'The permission model of Node.js lets this program use no network. Start it with --allow-net.',
+    isLasting: true,
+  },
+  {
     pattern: /^bad port$/,
     step: 'program',
     advice: 'fetch refuses this port, which belongs to another protocol. Change the port in the URL.',
@@ -162,6 +183,28 @@ const KINDS: readonly Kind[] = [
     isLasting: true,
   },
   { pattern: /^ReferenceError$/, step: 'program', advice: 'Correct the fetch function.', isLasting: true },
+  {
+    // Its code is that of a request that was aborted.
+    pattern: /^Proxy response \((?:403|407)\)/,
+    step: 'connection',
+    advice:
+      'The proxy refuses. For 407 check the user name and the password in its URL (HTTPS_PROXY); for 403 ask its operator to ' +
+      'allow this host, or add a host of your own network to NO_PROXY.',
+    isLasting: true,
+  },
+  {
+    pattern: /^Proxy response \(\d+\)/,
+    step: 'connection',
+    advice: 'The proxy cannot reach this host. Check the URL, and ask its operator.',
+  },
+  {
+    // The fetch of Node.js 26, and undici 8, use HTTP/2 where the server offers it.
+    pattern: /^ERR_HTTP2_|^HTTP\/2: /,
+    step: 'connection',
+    advice:
+      'The server, or a gateway in front of it, ended the HTTP/2 stream. Try again. If it happens each time ' +
+      '(HTTP_1_1_REQUIRED), use HTTP/1.1: the option fetch with the Agent of undici and allowH2: false.',
+  },
   {
     pattern: /^ENOTFOUND$/,
     step: 'name',

@@ -57,7 +57,8 @@ const INVALID_REQUEST = 'invalid_request'
 
 /** What the words are about where no error says it: the first one that matches. */
 const BY_WORDS: readonly (readonly [pattern: RegExp, RefusalReason])[] = [
-  // The endpoint does not find a field: it does not read the body.
+  // The endpoint does not read the body, or does not find a field in it.
+  [/x-www-form-urlencoded|\bformparam\b|\bcontent[- ]type\b/i, 'format'],
   [
     /\b(?:missing|no|required?|must contain)\b.*grant[_ ]type|grant[_ ]type.*\b(?:missing|required|not found|null)\b/i,
     'format',
@@ -139,10 +140,12 @@ export function adviceFor(
   const form =
     bodyFormat === 'json' ? " A server that takes a form instead of JSON needs bodyFormat: 'form'." : ''
   const { reason, isExplained } = refusalOf(status, oauth)
-  const between = isExplained ? '' : ', and whether a firewall or a gateway rejects the request'
   const advice: Readonly<Record<RefusalReason, string>> = {
     client: `Check authUrl, clientId and ${credential.option}, and how the endpoint expects them (${CLIENT_REFUSED}).`,
-    audience: `Check ${isExplained ? 'what the response says' : `authUrl, clientId and ${credential.option}`}, and that this client may ask for this audience${between}.`,
+    audience: isExplained
+      ? 'Check what the response says, and that this client may ask for this audience.'
+      : `Check authUrl, clientId and ${credential.option}, that this client may ask for this audience, or has to send none ` +
+        `(${CLIENT_REFUSED}), and whether a firewall or a gateway rejects the request.`,
     grant:
       'Check authUrl and clientId. If they are correct, ask the service whether this client is enabled, and may use the client ' +
       'credentials grant.',

@@ -264,7 +264,7 @@ export class TokenRequest {
     const name = this.#options.fetch === undefined ? 'global fetch' : 'option fetch'
     return this.#failure(
       `POST ${this.#endpoint} has no response: the function of the ${name} returned something that is not a Response ` +
-        '(no headers.get, or no body). Return what fetch returns, or create one: Response.json(…).',
+        '(no headers.get, or no body), or one that was read before. Return what fetch returns, or create one each time: Response.json(…).',
       { code: 'ERR_TOKEN_NETWORK', retryable: false },
     )
   }
@@ -378,9 +378,10 @@ function unusableBecause(fields: readonly string[]): readonly [kind: string, adv
   return ['no token response', advice]
 }
 
-/** Whether this is a response, and not what a mock or a mistaken function returns instead. */
+/** Whether this is a response that can be read, and not what a mock or a mistaken function returns instead. */
 function isResponse(response: Partial<Response> | null | undefined): boolean {
-  return typeof response?.headers?.get === 'function' && typeof response.body === 'object'
+  const isOne = typeof response?.headers?.get === 'function' && typeof response.body === 'object'
+  return isOne && response.bodyUsed !== true
 }
 
 /** Whether the token endpoint rejected the client, perhaps because the secret was rotated since it was read. */

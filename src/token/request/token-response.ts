@@ -129,7 +129,7 @@ export interface OAuthError {
   /** RFC 6749 §5.2. */
   readonly error?: string | undefined
   readonly errorDescription?: string | undefined
-  /** What the body says where it has no `error_description`: one line, from an error of another shape. */
+  /** What the body says besides: its hint, or, where it has no `error_description`, one line from an error of another shape. */
   readonly detail?: string | undefined
 }
 
@@ -146,7 +146,10 @@ function oauthErrorIn(text: string, { status }: Response, secrets: Iterable<stri
   }
   const error = textOf('error', 100)
   const errorDescription = textOf('error_description', 300)
-  if (errorDescription !== undefined) return { error, errorDescription }
+  // league/oauth2-server and Ory Hydra have one description for many causes, and the cause here.
+  const hint = textOf('hint', 200) ?? textOf('error_hint', 300)
+  if (errorDescription !== undefined)
+    return { error, errorDescription, ...(hint !== undefined && { detail: hint }) }
   const words = body === undefined ? [textIn(text)] : reasonsIn(body)
   const others = words.filter(
     (word) => word !== '' && word !== String(status) && word !== fieldOf(body, 'error'),

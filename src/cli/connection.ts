@@ -74,7 +74,7 @@ function proxyHintFor(env: CommandContext['env']): string | undefined {
   const name = ['HTTPS_PROXY', 'https_proxy', 'HTTP_PROXY', 'http_proxy'].find((variable) => env[variable])
   return (
     name &&
-    `${name} is set, but Node.js 22.21, 24 and later use it only with NODE_USE_ENV_PROXY=1 in the environment.`
+    `${name} is set, but Node.js before 22.21 cannot use it, and newer versions need NODE_USE_ENV_PROXY=1 in the environment.`
   )
 }
 

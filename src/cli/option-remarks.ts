@@ -56,7 +56,7 @@ export function optionRemarks(
 }
 
 /** What JavaScript and templates make of a value that is not there, or of an object. */
-const NOTHING = /^(?:undefined|null|none|nan|\[object \w+\])$/i
+const NOTHING = /^(?:undefined|null|\[object \w+\])$/i
 /** RFC 6749, appendix A, allows ASCII without control characters. The letters \n at the end are a line break that nobody read. */
 const UNUSUAL = /[^\x20-\x7e]|\\[nrt]$/
 

@@ -223,7 +223,7 @@ describe('a token request without a response', () => {
     [undefined, /If this network requires a proxy, set HTTPS_PROXY and NODE_USE_ENV_PROXY=1\.$/],
     [
       'http://127.0.0.1:1',
-      /HTTPS_PROXY is set, but Node\.js .* use it only with NODE_USE_ENV_PROXY=1 in the environment\.$/,
+      /HTTPS_PROXY is set, but Node\.js .* need NODE_USE_ENV_PROXY=1 in the environment\.$/,
     ],
   ])('suggests a proxy if it times out before it connects: HTTPS_PROXY=%s', async (HTTPS_PROXY, advice) => {
     vi.stubGlobal('fetch', () => new Promise(() => {}))

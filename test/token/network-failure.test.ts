@@ -112,6 +112,18 @@ describe('what fails each time is not retried, and its advice is in the message:
   const readResponse = Response.json({})
   beforeAll(() => readResponse.text())
 
+  it('not a fetch function that has read an error, as for a log', async () => {
+    const { error } = await call(async () => {
+      const response = new Response('{"error":"slow_down"}', {
+        status: 429,
+        headers: { 'retry-after': '600' },
+      })
+      await response.text()
+      return response
+    })
+    expect(error).toMatchObject({ status: 429, answer: { retryAfterMs: 600_000 } })
+  })
+
   it.each<[what: string, value: unknown]>([
     ['undefined', undefined],
     ['text', 'token'],
@@ -206,11 +218,18 @@ describe('the advice for a code of fetch', () => {
   it.each([
     [403, true, /^The proxy refuses/],
     [407, true, /^The proxy refuses/],
-    [502, false, /^The proxy cannot reach this host/],
+    [502, false, /^The proxy did not open a tunnel/],
   ])('of a tunnel that a proxy does not open is in its message: %i', (status, isLasting, advice) => {
     const error = new Error(`Proxy response (${status}) !== 200 when HTTP Tunneling`)
     const failure = networkFailureOf(Object.assign(error, { code: 'UND_ERR_ABORTED' }), { isLoopback: false })
     expect(failure).toMatchObject({ isLasting, advice: expect.stringMatching(advice) })
+  })
+
+  it('of a TLS handshake that is cut is in its message', () => {
+    const error = new Error('Client network socket disconnected before secure TLS connection was established')
+    const failure = networkFailureOf(Object.assign(error, { code: 'ECONNRESET' }), { isLoopback: false })
+    expect(failure).toMatchObject({ step: 'tls', code: 'ECONNRESET', isLasting: false })
+    expect(failure.advice).toContain('mutual TLS')
   })
 
   it('of EPROTO is in its message', () => {

@@ -612,6 +612,8 @@ describe('the error message for a status', () => {
     [400, { response: { errors: [{ message: 'ClientId is Invalid' }] } }, '400 (ClientId is Invalid)', OTHER],
     [401, { message: 'No request.formparam.client_id' }, '401 (No request.formparam.client_id)', FORMAT],
     [400, { message: 'Wrong content type' }, '400 (Wrong content type)', FORMAT],
+    [403, { message: 'content-type blocked' }, '403 (content-type blocked)', DENIED],
+    [400, { ...oauth('invalid_client', 'See x.'), hint: 'See x' }, '400 (invalid_client: See x.)', CLIENT],
     [
       401,
       { ...oauth('invalid_client', 'Failed.'), hint: 'Check the `client_id` parameter' },

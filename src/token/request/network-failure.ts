@@ -29,8 +29,8 @@ const NO_INTERMEDIATE =
   'The server may not send its intermediate certificate, which browsers find by themselves: then its operator has to add it. '
 const UNKNOWN_AUTHORITY =
   'No certificate authority that Node.js trusts has signed the certificate. If your company has its own authority, add ' +
-  'its certificate: NODE_EXTRA_CA_CERTS=ca.pem in the environment (Node.js silently ignores a file that does not begin with ' +
-  '-----BEGIN CERTIFICATE-----, and the variable in a file of --env-file), or ' +
+  'its certificate: NODE_EXTRA_CA_CERTS=ca.pem in the environment (Node.js silently ignores a file that does not contain ' +
+  '-----BEGIN CERTIFICATE-----, such as DER, and the variable in a file of --env-file), or ' +
   'NODE_OPTIONS=--use-system-ca. Do not turn verification off.'
 const MUTUAL_TLS =
   'The server may require a client certificate (mutual TLS), refuse the one that it got (has it expired?), not know this host ' +
@@ -159,7 +159,9 @@ const KINDS: readonly Kind[] = [
   {
     pattern: /^ERR_ACCESS_DENIED$/,
     step: 'program',
-    advice: 'The permission model of Node.js lets this program use no network. Start it with --allow-net.',
+    advice:
+      'The permission model of Node.js does not allow this. Start the program with the flag that the reason names; for the network ' +
+      'it is --allow-net.',
     isLasting: true,
   },
   {
@@ -195,7 +197,8 @@ const KINDS: readonly Kind[] = [
   {
     pattern: /^Proxy response \(\d+\)/,
     step: 'connection',
-    advice: 'The proxy cannot reach this host. Check the URL, and ask its operator.',
+    advice:
+      'The proxy did not open a tunnel to this host. Check HTTPS_PROXY and the URL, and ask the operator of the proxy.',
   },
   {
     // The fetch of Node.js 26, and undici 8, use HTTP/2 where the server offers it.
@@ -235,6 +238,13 @@ const KINDS: readonly Kind[] = [
     advice:
       'There is no route to this host. Check the network, the VPN, the proxy, the firewall, and whether IPv6 works; in a test, ' +
       'what it mocks.',
+  },
+  {
+    pattern: /before secure TLS connection was established/,
+    step: 'tls',
+    advice:
+      'The connection was closed during the TLS handshake. A firewall or a proxy, a port that does not speak TLS, a missing client ' +
+      'certificate (mutual TLS), or no common TLS version may do that. Check the URL, and try again.',
   },
   {
     pattern: /^ECONNRESET$/,

@@ -58,7 +58,7 @@ const INVALID_REQUEST = 'invalid_request'
 /** What the words are about where no error says it: the first one that matches. */
 const BY_WORDS: readonly (readonly [pattern: RegExp, RefusalReason])[] = [
   // The endpoint does not read the body, or does not find a field in it.
-  [/x-www-form-urlencoded|\bformparam\b|\bcontent[- ]type\b/i, 'format'],
+  [/x-www-form-urlencoded|\bformparam\b|^(?!.*\b(?:blocked|firewall|waf)\b).*\bcontent[- ]type\b/i, 'format'],
   [
     /\b(?:missing|no|required?|must contain)\b.*grant[_ ]type|grant[_ ]type.*\b(?:missing|required|not found|null)\b/i,
     'format',

@@ -378,10 +378,10 @@ function unusableBecause(fields: readonly string[]): readonly [kind: string, adv
   return ['no token response', advice]
 }
 
-/** Whether this is a response that can be read, and not what a mock or a mistaken function returns instead. */
+/** Whether this is a response, whose body can be read if the token may be in it, and not what a mock or a mistaken function returns instead. */
 function isResponse(response: Partial<Response> | null | undefined): boolean {
   const isOne = typeof response?.headers?.get === 'function' && typeof response.body === 'object'
-  return isOne && response.bodyUsed !== true
+  return isOne && !(response.ok === true && response.bodyUsed === true)
 }
 
 /** Whether the token endpoint rejected the client, perhaps because the secret was rotated since it was read. */

@@ -148,8 +148,10 @@ function oauthErrorIn(text: string, { status }: Response, secrets: Iterable<stri
   const errorDescription = textOf('error_description', 300)
   // league/oauth2-server and Ory Hydra have one description for many causes, and the cause here.
   const hint = textOf('hint', 200) ?? textOf('error_hint', 300)
-  if (errorDescription !== undefined)
-    return { error, errorDescription, ...(hint !== undefined && { detail: hint }) }
+  if (errorDescription !== undefined) {
+    const isNew = hint !== undefined && !errorDescription.includes(hint)
+    return { error, errorDescription, ...(isNew && { detail: hint }) }
+  }
   const words = body === undefined ? [textIn(text)] : reasonsIn(body)
   const others = words.filter(
     (word) => word !== '' && word !== String(status) && word !== fieldOf(body, 'error'),

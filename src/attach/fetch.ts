@@ -41,6 +41,7 @@ export function createAuthFetch(
   const { fetch: given } = context
   const send = (wrapped: FetchLike, args: FetchArguments): Promise<Response> => {
     try {
+      if (typeof wrapped !== 'function') throw new TypeError(NO_FETCH)
       return fetchWithToken(context, wrapped, args)
     } catch (error) {
       return Promise.reject(error) // fetch never throws
@@ -60,6 +61,9 @@ export function createAuthFetch(
   Promise.resolve().then(checkGlobal) // fake timers replace queueMicrotask
   return authFetch
 }
+
+const NO_FETCH =
+  'There is no global fetch. In a test (jsdom), run it in the environment "node", or pass the option fetch.'
 
 function fetchWithToken(context: AttachContext, wrapped: FetchLike, args: FetchArguments): Promise<Response> {
   const { 0: input, 1: init } = args // without an iterator, for which each call would pay

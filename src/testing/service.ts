@@ -27,7 +27,8 @@ interface IssuedToken {
 
 /** Issues, checks and revokes the tokens of one environment. */
 export class Issuer {
-  readonly #keys = generateKeyPair(ALGORITHM)
+  /** Generated at the first token: some test environments have no crypto, and no fetch either. */
+  #keys: ReturnType<typeof generateKeyPair> | undefined
   readonly #claims: { readonly issuer: string; readonly audience: string }
   /** By value, oldest first. */
   readonly #issued = new Map<string, IssuedToken>()
@@ -38,6 +39,7 @@ export class Issuer {
 
   /** Signs a token that expires `lifetimeSeconds` from now, to the millisecond. */
   async issue(clientId: string, lifetimeSeconds: number): Promise<{ value: string; jti: string }> {
+    this.#keys ??= generateKeyPair(ALGORITHM)
     const { privateKey } = await this.#keys
     const issuedAt = Date.now()
     const expiresAt = issuedAt + lifetimeSeconds * 1000

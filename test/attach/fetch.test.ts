@@ -47,6 +47,17 @@ it('a header of the caller that is undefined is replaced by the token, whatever 
   expect(init.headers).not.toHaveProperty('authorization')
 })
 
+it('says what to do where there is no global fetch', async () => {
+  const authFetch = createAuthFetch(TOKENS)
+  vi.stubGlobal('fetch', undefined)
+  const error = await rejectionOf(authFetch(URL_CALLED))
+  vi.unstubAllGlobals()
+  expect(error).toMatchObject({
+    name: 'TypeError',
+    message: expect.stringMatching(/no global fetch.*"node"/),
+  })
+})
+
 it('createAuthFetch reports all invalid options in one error', () => {
   const invalid = { fetch: 1, header: '', other: 1 } as never
   const expected = ['tokens', 'header', 'fetch', 'other']

@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process'
 import { networkInterfaces } from 'node:os'
 import { promisify } from 'node:util'
 import { decodeJwt } from 'jose'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { createAuthFetch } from '../../src/attach/fetch.ts'
 import { ConfigurationError } from '../../src/base/errors.ts'
 import { defineEnvironments } from '../../src/environment/environment.ts'
@@ -37,6 +37,13 @@ describe('startSandbox', () => {
     expect(environment.apiUrls).toEqual({ merchant: merchantUrl, inStore: inStoreUrl })
     expect(merchantUrl).toBe(`${environment.authUrl}/merchant`)
     expect(inStoreUrl).toBe(`${environment.authUrl}/in-store`)
+  })
+
+  it('starts where the environment of a test has no crypto, as that of jsdom', async () => {
+    vi.stubGlobal('crypto', undefined)
+    await using sandbox = await startSandbox()
+    vi.unstubAllGlobals()
+    expect((await requestToken(sandbox.test)).status).toBe(200)
   })
 
   it('starts environments that reject the client, the audience and the token of the other', async () => {

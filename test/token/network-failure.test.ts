@@ -75,7 +75,7 @@ describe('what fails each time is not retried, and its advice is in the message:
         [undefined],
         'RequestInit: Expected signal ("AbortSignal {}") to be an instance of AbortSignal.',
       ),
-      /was not sent .*jsdom.* environment "node": .*#test-environments\. /,
+      /was not sent .*jsdom.* environment "node" \(.*\): .*#test-environments\. /,
     ],
     [
       'a fetch of happy-dom',

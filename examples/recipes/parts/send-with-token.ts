@@ -1,7 +1,8 @@
 /** The procedure for a client that can send a call twice. Shown in docs/clients.md. */
 import type { TokenProvider } from 'merchant-auth'
 
-type ApiResponse = { status: number; headers: Headers }
+/** `discard` frees the connection of a response whose body is a stream. */
+type ApiResponse = { status: number; headers: Headers; discard?: () => unknown }
 type Send = (url: string, headers: Record<string, string>) => Promise<ApiResponse>
 
 /** Sends with the token, and again with a newer token if the API rejected the first. */
@@ -11,5 +12,7 @@ export async function sendWithToken(tokens: TokenProvider, url: string, send: Se
   const lacksScope = /error="?insufficient_scope/i.test(response.headers.get('www-authenticate') ?? '')
   if (response.status !== 401 || lacksScope) return response // another token would have the same scope
   const newer = await tokens.renewToken(token, { url }).catch(() => undefined)
-  return newer === undefined ? response : await send(url, { authorization: `Bearer ${newer.value}` })
+  if (newer === undefined) return response
+  await response.discard?.()
+  return await send(url, { authorization: `Bearer ${newer.value}` })
 }

@@ -180,7 +180,7 @@ const KINDS: readonly Kind[] = [
     pattern: /\bExpected signal .*AbortSignal|^Cross-Origin Request Blocked|^fetch is not a function$/,
     step: 'program',
     advice:
-      'fetch or AbortSignal is missing or replaced. In a test (jsdom, happy-dom), run it in the environment "node": ' +
+      'fetch or AbortSignal is missing or replaced. In a test (jsdom, happy-dom), run it in the environment "node" (Jest 28 or newer): ' +
       `${inManual('test-environments')}. In a program, use the fetch of Node.js.`,
     isLasting: true,
   },
@@ -198,7 +198,8 @@ const KINDS: readonly Kind[] = [
     pattern: /^Proxy response \(\d+\)/,
     step: 'connection',
     advice:
-      'The proxy did not open a tunnel to this host. Check HTTPS_PROXY and the URL, and ask the operator of the proxy.',
+      'The proxy did not open a tunnel to this host. For 502 to 504 it cannot reach the host: check the URL. For others, check the ' +
+      'address of the proxy (HTTPS_PROXY).',
   },
   {
     // The fetch of Node.js 26, and undici 8, use HTTP/2 where the server offers it.

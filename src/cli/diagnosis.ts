@@ -203,7 +203,8 @@ export function diagnoseTimeout(connection: Connection): NetworkFinding {
   if (socket !== undefined) {
     const advice =
       `${host} accepts connections, but does not respond, or is slow. Try again later, or allow more time with ` +
-      '--timeout-ms.'
+      '--timeout-ms. If curl gets a response at once, a firewall may not like the User-Agent "node" ' +
+      '(docs/another-token-endpoint.md#further-headers).'
     return { step: 'response', text: 'no response in time', advice }
   }
   if (proxy !== undefined) return diagnoseProxy(connection, ' in time')

@@ -190,6 +190,8 @@ describe('the advice for a code of fetch', () => {
     ['ERR_CRYPTO_UNSUPPORTED_OPERATION', 'The client certificate or its key cannot be opened'],
     ['ERR_ACCESS_DENIED', 'The permission model of Node.js'],
     ['UND_ERR_INVALID_ARG', 'A dispatcher works with the fetch of its own undici'],
+    ['UND_ERR_DESTROYED', 'This program has closed the dispatcher'],
+    ['UND_ERR_CLOSED', 'This program has closed the dispatcher'],
     ['ENOTFOUND', 'Check the spelling of the host name'],
     ['EAI_AGAIN', 'The DNS server did not respond'],
     ['ETIMEDOUT', 'The host does not respond'],

@@ -177,6 +177,13 @@ const KINDS: readonly Kind[] = [
     isLasting: true,
   },
   {
+    pattern: /^UND_ERR_(?:DESTROYED|CLOSED)$/,
+    step: 'program',
+    advice:
+      'This program has closed the dispatcher of undici (Agent, ProxyAgent, MockAgent, or the global one) that sends token requests. ' +
+      'Close it after tokens.close(), or create a new one.',
+  },
+  {
     pattern: /\bExpected signal .*AbortSignal|^Cross-Origin Request Blocked|^fetch is not a function$/,
     step: 'program',
     advice:

@@ -116,7 +116,7 @@ function adviceForRejection(
     format: FORMAT + form + fields,
     'no-endpoint': NO_ENDPOINT,
     'too-many': `Too many tokens were requested. Try again ${laterIn(answer)}.`,
-    server: `The token endpoint is in trouble. Try again ${laterIn(answer)}.${status === 500 ? ` ${WRONG_CLIENT_TOO}${form}` : ''}`,
+    server: `The token endpoint, or what is in front of it, is in trouble. Try again ${laterIn(answer)}.${status === 500 ? ` ${WRONG_CLIENT_TOO}${form}` : ''}`,
     other:
       'Unless the response says why, check MERCHANT_AUTH_URL, the client ID and its secret or assertion, and ' +
       'MERCHANT_AUTH_AUDIENCE, and that they belong to one environment.',

@@ -70,7 +70,7 @@ describe('a failed token request', () => {
   const BETWEEN = 'it may come from an API (check MERCHANT_AUTH_URL), or from something in between'
   const FORMAT = '--body-format form'
   const NO_ENDPOINT = 'There is no token endpoint at this URL'
-  const SERVICE = 'The token endpoint is in trouble. Try again later.'
+  const SERVICE = 'The token endpoint, or what is in front of it, is in trouble. Try again later.'
   const NOT_ALLOWED = 'may not use the client credentials grant'
   it.each([
     [401, 'access_denied', CLIENT],
@@ -171,7 +171,7 @@ describe('a token request without a response', () => {
     ['ECONNRESET', 'connection', 'The connection was reset'],
     ['EHOSTUNREACH', 'connection', 'no route to this host'],
     ['UND_ERR_CONNECT_TIMEOUT', 'connection', 'The host does not respond'],
-    ['EWHATEVER', 'connection', 'Check the URL, the network'],
+    ['EWHATEVER', 'connection', 'check the URL, the network'],
     ['CERT_NOT_YET_VALID', 'tls', 'not valid yet'],
     ['ERR_TLS_CERT_ALTNAME_INVALID', 'tls', 'for another host name'],
     ['UNABLE_TO_VERIFY_LEAF_SIGNATURE', 'tls', 'NODE_EXTRA_CA_CERTS'],

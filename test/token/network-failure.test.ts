@@ -88,6 +88,21 @@ describe('what fails each time is not retried, and its advice is in the message:
       /was not sent .*jsdom.* environment "node"/,
     ],
     [
+      'a header that undici refuses',
+      failing(['UND_ERR_INVALID_ARG'], 'invalid connection header'),
+      /was not sent .*fetch refuses a header/,
+    ],
+    [
+      'a value that no header has',
+      () => Promise.reject(new TypeError('Headers.append: "a\nb" is an invalid header value.')),
+      /was not sent .*fetch refuses a header/,
+    ],
+    [
+      'what is not a dispatcher',
+      failing([undefined], 'agent.dispatch is not a function'),
+      /was not sent .*A dispatcher works/,
+    ],
+    [
       'a port that fetch refuses',
       failing([undefined], 'bad port'),
       /was not sent \(bad port\)\. .*Change the port/,
@@ -161,7 +176,7 @@ describe('what may succeed later is retried:', () => {
 
 describe('the advice for a code of fetch', () => {
   const ANY =
-    'Check the URL, the network, the firewall, the proxy, and your own fetch function, if there is one.'
+    'Unless the reason says more, check the URL, the network, the firewall, the proxy, and your own fetch function, if there is one.'
   const meaningOf = (code: string) =>
     networkFailureOf(Object.assign(new Error('the reason'), { code }), { isLoopback: false })
 
@@ -190,6 +205,8 @@ describe('the advice for a code of fetch', () => {
     ['ERR_CRYPTO_UNSUPPORTED_OPERATION', 'The client certificate or its key cannot be opened'],
     ['ERR_ACCESS_DENIED', 'The permission model of Node.js'],
     ['UND_ERR_INVALID_ARG', 'A dispatcher works with the fetch of its own undici'],
+    ['UND_ERR_NOT_SUPPORTED', 'fetch refuses a header'],
+    ['UND_ERR_REQ_CONTENT_LENGTH_MISMATCH', 'fetch refuses a header'],
     ['UND_ERR_DESTROYED', 'This program has closed the dispatcher'],
     ['UND_ERR_CLOSED', 'This program has closed the dispatcher'],
     ['ENOTFOUND', 'Check the spelling of the host name'],

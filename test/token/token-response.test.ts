@@ -425,9 +425,9 @@ const oauth = (error?: string, error_description?: string) => ({ error, error_de
 
 describe('the error message for a status', () => {
   const CHECK = 'Check authUrl, clientId and audience.'
-  const LATER = 'The token endpoint is in trouble: try again later.'
+  const LATER = 'The token endpoint, or what is in front of it, is in trouble: try again later.'
   const TROUBLE =
-    'The token endpoint is in trouble: try again later. Some return this for a wrong client or secret, too. ' +
+    'The token endpoint, or what is in front of it, is in trouble: try again later. Some return this for a wrong client or secret, too. ' +
     "A server that takes a form instead of JSON needs bodyFormat: 'form'."
   const CLIENT =
     'Check authUrl, clientId and clientSecret, and how the endpoint expects them ' +

@@ -43,7 +43,7 @@ const NO_SANDBOX =
   'its output to .env again. In a container, localhost is the container itself. Otherwise check the port in the URL, and ' +
   'whether the service is running.'
 const UNKNOWN =
-  'Check the URL, the network, the firewall, the proxy, and your own fetch function, if there is one.'
+  'Unless the reason says more, check the URL, the network, the firewall, the proxy, and your own fetch function, if there is one.'
 
 /** What to do about a DNS server that does not respond. */
 export const NO_DNS: string =
@@ -171,7 +171,17 @@ const KINDS: readonly Kind[] = [
     isLasting: true,
   },
   {
-    pattern: /^UND_ERR_INVALID_ARG$/,
+    // Before the next one: undici has the same code for them.
+    pattern:
+      /^invalid [\w-]+ header$|^Headers\.append: |^Cannot convert argument to a ByteString|^UND_ERR_(?:NOT_SUPPORTED|REQ_CONTENT_LENGTH_MISMATCH)$/,
+    step: 'program',
+    advice:
+      'fetch refuses a header of the request. Correct or remove it in the fetch function: fetch itself sets Connection, ' +
+      'Content-Length and Transfer-Encoding.',
+    isLasting: true,
+  },
+  {
+    pattern: /^UND_ERR_INVALID_ARG$|^agent\.dispatch is not a function$/,
     step: 'program',
     advice: 'A dispatcher works with the fetch of its own undici only: import both from the package undici.',
     isLasting: true,
@@ -184,7 +194,8 @@ const KINDS: readonly Kind[] = [
       'Close it after tokens.close(), or create a new one.',
   },
   {
-    pattern: /\bExpected signal .*AbortSignal|^Cross-Origin Request Blocked|^fetch is not a function$/,
+    pattern:
+      /\bExpected signal .*AbortSignal|cannot be properly polyfilled|^Cross-Origin Request Blocked|^fetch is not a function$/,
     step: 'program',
     advice:
       'fetch or AbortSignal is missing or replaced. In a test (jsdom, happy-dom), run it in the environment "node" (Jest 28 or newer): ' +

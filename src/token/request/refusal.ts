@@ -157,7 +157,7 @@ export function adviceFor(
     'no-endpoint': CHECK,
     'too-many': TOO_MANY,
     server:
-      'The token endpoint is in trouble: try again later.' +
+      'The token endpoint, or what is in front of it, is in trouble: try again later.' +
       (status === 500 ? ` Some return this for a wrong client or secret, too.${form}` : ''),
     other:
       `Unless that says why, check authUrl, clientId, ${credential.option} and audience, and that they belong to one ` +

@@ -36,7 +36,7 @@ const MUTUAL_TLS =
   'The server may require a client certificate (mutual TLS), refuse the one that it got (has it expired?), not know this host ' +
   'name, or share no TLS version with this program. For "legacy renegotiation" or "key too small", its operator has to update it.'
 const SEVERAL_ADDRESSES =
-  ' Node.js allows each of several addresses 250 ms to connect: for a distant one, set ' +
+  ' Node.js allows each of several addresses a fraction of a second to connect: for a distant one, set ' +
   'NODE_OPTIONS=--network-family-autoselection-attempt-timeout=2000.'
 const NO_SANDBOX =
   'Nothing listens on this port. If it is the sandbox, is it running? Each start has a new port and a new secret: write ' +

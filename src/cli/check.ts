@@ -142,7 +142,7 @@ class Check {
       const authFetch = createAuthFetch(tokens, { ...header, renewOnStatus: [] })
       const finding = await this.#callApi(call, { authFetch, timeoutMs: options.timeoutMs })
       this.#report.add({ ...finding, text: `GET ${shownCall} ${finding.text}` })
-      return finding.result === 'ok' ? EXIT.ok : EXIT.call
+      return finding.result !== 'failed' ? EXIT.ok : EXIT.call
     } finally {
       await tokens.close()
     }
@@ -297,6 +297,8 @@ function explainResponse(
 ): Finding {
   const words = [said.error, said.errorDescription, said.detail].filter((part) => part !== undefined)
   const text = [`returned ${status} in ${ms} ms`, ...words].join(': ')
+  if (ok && /^text\/html\b/i.test(headers.get('content-type') ?? ''))
+    return { step: 'call', result: 'warning', text: `${text}, a web page`, advice: WEB_PAGE, status }
   if (ok) return { step: 'call', result: 'ok', text, status }
   const failed = { step: 'call', result: 'failed', status } as const
   if (status < 400) {
@@ -320,6 +322,7 @@ const NOT_CALLED: Finding = {
 }
 
 const UNKNOWN = 'This response does not show whether the API accepts the token.'
+const WEB_PAGE = 'It may come from a web site, a login or a firewall instead of an API: check the URL.'
 const API_FAILS = `The API itself fails, unless its text is about the token. ${UNKNOWN} Try again later.`
 const CHECK_URL =
   'Unless its text is about the token: check the URL, and whether it supports GET. Some APIs return 404 for what a client ' +

@@ -45,7 +45,7 @@ export function watchConnection(
   const connection: Connection = {
     host: show(host),
     isLoopback: isLoopback(hostname),
-    proxyHint: isUsed ? undefined : proxyHintFor(env),
+    proxyHint: isUsed || isLoopback(hostname) ? undefined : proxyHintFor(env),
   }
   dns.lookup(hostname.replace(/^\[|\]$/g, ''), { all: true }, (error, addresses) => {
     if (error === null) connection.resolvedTo = addresses.map(({ address }) => address).join(', ')
@@ -74,7 +74,7 @@ function proxyHintFor(env: CommandContext['env']): string | undefined {
   const name = ['HTTPS_PROXY', 'https_proxy', 'HTTP_PROXY', 'http_proxy'].find((variable) => env[variable])
   return (
     name &&
-    `${name} is set, but Node.js before 22.21 cannot use it, and newer versions need NODE_USE_ENV_PROXY=1 in the environment.`
+    `${name} is set, but Node.js before 22.21 cannot use it, and newer versions need NODE_USE_ENV_PROXY=1 in the environment. It does not matter for a host in NO_PROXY.`
   )
 }
 

@@ -161,8 +161,8 @@ const NO_OAUTH_ERROR =
   ' The response contains no usual OAuth error, so it may come from an API (check MERCHANT_AUTH_URL), or from something ' +
   'in between, such as a firewall, an IP allowlist or a gateway.'
 const NO_ENDPOINT =
-  'There is no token endpoint at this URL. Check MERCHANT_AUTH_URL; /oauth/token is appended to it where it is missing. ' +
-  'The command cannot use the option fetch of a program, which may call another path.'
+  'There is no token endpoint at this URL, or it wants another method. Check MERCHANT_AUTH_URL; /oauth/token is appended to it where it is ' +
+  'missing. A program calls another path in its option fetch, which the command cannot use (docs/another-token-endpoint.md).'
 const SCOPE =
   'The token endpoint wants a scope, or another one: set it with --token-parameter, or in MERCHANT_AUTH_TOKEN_PARAMETERS ' +
   '(scope=…).'
@@ -191,7 +191,7 @@ export function diagnoseNetwork(error: Error | undefined, connection: Connection
   if (socket === undefined && proxy !== undefined) return { ...diagnoseProxy(connection, reason), cause }
   if (step === 'name') return { step, text: `cannot resolve ${host}${reason}`, advice: advice + hint, cause }
   if (socket !== undefined) {
-    const text = `${host} closed the connection without a valid response${reason}`
+    const text = `${host} returned no complete response${reason}`
     return { step: 'response', text, advice: /^ERR_HTTP2_/.test(cause ?? '') ? advice : BROKEN_OFF, cause }
   }
   return { step, text: `cannot connect to ${host}${reason}`, advice: advice + hint, cause }

@@ -62,7 +62,7 @@ describe('a failed token request', () => {
 
   it('at a missing path says that the command cannot use the fetch of a program', async () => {
     at.test.fail('token', { kind: 'status', status: 404 })
-    expect((await check(at)).last?.advice).toContain('cannot use the option fetch of a program')
+    expect((await check(at)).last?.advice).toContain('option fetch, which the command cannot use')
   })
 
   const CLIENT = 'The token endpoint rejects the client ID or the client secret'
@@ -219,19 +219,24 @@ describe('a token request without a response', () => {
     expect(last?.text).toContain('the function of the global fetch returned something that is not a Response')
   })
 
+  const SET_BOTH = /If this network requires a proxy, set HTTPS_PROXY and NODE_USE_ENV_PROXY=1\.$/
+  const SET_OTHER =
+    /HTTPS_PROXY is set, but Node\.js .* need NODE_USE_ENV_PROXY=1 in the environment\. .*NO_PROXY\.$/
   it.each([
-    [undefined, /If this network requires a proxy, set HTTPS_PROXY and NODE_USE_ENV_PROXY=1\.$/],
-    [
-      'http://127.0.0.1:1',
-      /HTTPS_PROXY is set, but Node\.js .* need NODE_USE_ENV_PROXY=1 in the environment\.$/,
-    ],
-  ])('suggests a proxy if it times out before it connects: HTTPS_PROXY=%s', async (HTTPS_PROXY, advice) => {
-    vi.stubGlobal('fetch', () => new Promise(() => {}))
-    const { code, last } = await check(at, ['--timeout-ms', '50'], { HTTPS_PROXY })
-    expect(code).toBe(4)
-    expect(last).toMatchObject({ step: 'connection', advice: expect.stringMatching(advice) })
-    expect(last?.text).toMatch(/^no connection to 127\.0\.0\.1:\d+ in time$/)
-  })
+    [undefined, '192.0.2.1', SET_BOTH],
+    ['http://127.0.0.1:1', '192.0.2.1', SET_OTHER],
+    ['http://127.0.0.1:1', '127.0.0.1', SET_BOTH],
+  ])(
+    'suggests a proxy if it times out before it connects: HTTPS_PROXY=%s, to %s',
+    async (HTTPS_PROXY, host, advice) => {
+      vi.stubGlobal('fetch', () => new Promise(() => {}))
+      const args = ['--timeout-ms', '50', '--auth-url', `https://${host}`]
+      const { code, last } = await check(at, args, { HTTPS_PROXY })
+      expect(code).toBe(4)
+      expect(last).toMatchObject({ step: 'connection', advice: expect.stringMatching(advice) })
+      expect(last?.text).toBe(`no connection to ${host} in time`)
+    },
+  )
 
   it('names the DNS server if the name is not resolved in time', async () => {
     using _ = vi.spyOn(dns, 'lookup').mockImplementation((() => {}) as never)

@@ -267,7 +267,7 @@ describe('check with a Redis', () => {
         result: 'warning',
         text: 'redis://127.0.0.1:1/0 cannot be used (ECONNREFUSED)',
         advice: expect.stringMatching(
-          /^No call fails because of that.*Check the URL, whether Redis is running/,
+          /^No call fails because of that.*Check the URL .*, whether Redis is running/,
         ),
         cause: 'ECONNREFUSED',
         data: { kind: 'redis', place: 'redis://127.0.0.1:1/0', writable: false },

@@ -236,7 +236,7 @@ describe('a failed attempt', () => {
     [
       'an empty 200',
       () => new Response(''),
-      { code: 'ERR_TOKEN_NETWORK', cause: { message: 'The body is empty' } },
+      { code: 'ERR_TOKEN_NETWORK', cause: { message: 'The body is empty, with status 200' } },
     ],
     ['an error that is not an object', offline, { code: 'ERR_TOKEN_NETWORK' }],
     ['a 503 that breaks off', breaksOff(503), { code: 'ERR_TOKEN_STATUS', status: 503 }],

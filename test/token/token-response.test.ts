@@ -30,7 +30,7 @@ const TOKEN = 'must be a non-empty string of the characters of a bearer token (R
 const EXPIRES = 'must be a positive whole number of seconds'
 const BEARER = 'must be Bearer'
 const NO_TOKEN = {
-  body: /^Check authUrl\.$/,
+  body: /^Check authUrl, and whether a login page, a proxy or a firewall responds instead \(.*#the-token-endpoint-rejects-the-client\)\.$/,
   object:
     /^Check authUrl, or what the response says in fields of its own \(.*#the-token-endpoint-rejects-the-client\)\.$/,
 }
@@ -420,11 +420,16 @@ describe('an error response (RFC 6749)', () => {
 const FORMAT =
   'Check authUrl, clientId, clientSecret and audience. ' +
   "A server that takes a form instead of JSON needs bodyFormat: 'form'."
-const GRANT_TYPE = FORMAT.replace(', clientSecret', '')
+const REJECTED = 'merchant-auth/docs/troubleshooting.md#the-token-endpoint-rejects-the-client'
+const GRANT_TYPE =
+  `Check authUrl, and whether the service has a grant_type of its own (${REJECTED}). ` +
+  "A server that takes a form instead of JSON needs bodyFormat: 'form'."
 const oauth = (error?: string, error_description?: string) => ({ error, error_description })
 
 describe('the error message for a status', () => {
-  const CHECK = 'Check authUrl, clientId and audience.'
+  const CHECK =
+    'Check authUrl, which /oauth/token is appended to. If the path or the method is another one: ' +
+    'merchant-auth/docs/another-token-endpoint.md.'
   const LATER = 'The token endpoint, or what is in front of it, is in trouble: try again later.'
   const TROUBLE =
     'The token endpoint, or what is in front of it, is in trouble: try again later. Some return this for a wrong client or secret, too. ' +
@@ -433,7 +438,7 @@ describe('the error message for a status', () => {
     'Check authUrl, clientId and clientSecret, and how the endpoint expects them ' +
     '(merchant-auth/docs/troubleshooting.md#the-token-endpoint-rejects-the-client).'
   const DENIED =
-    'Check authUrl, clientId and clientSecret, that this client may ask for this audience, or has to send none ' +
+    'Unless that says why, check authUrl, clientId and clientSecret, that this client may ask for this audience, or has to send none ' +
     '(merchant-auth/docs/troubleshooting.md#the-token-endpoint-rejects-the-client), and whether a firewall or a gateway rejects the ' +
     'request.'
   const AUDIENCE = 'Check what the response says, and that this client may ask for this audience.'
@@ -610,6 +615,9 @@ describe('the error message for a status', () => {
       CLIENT,
     ],
     [400, { response: { errors: [{ message: 'ClientId is Invalid' }] } }, '400 (ClientId is Invalid)', OTHER],
+    [401, oauth('server_error', 'access_denied'), '401 (server_error: access_denied)', CLIENT],
+    [501, '', '501', `${LATER} Or nothing at this URL takes a POST; in a test, check what it mocks.`],
+    [403, '<title>Error report</title><h1>No IP</h1>', '403 (No IP)', DENIED],
     [401, { message: 'No request.formparam.client_id' }, '401 (No request.formparam.client_id)', FORMAT],
     [400, { message: 'Wrong content type' }, '400 (Wrong content type)', FORMAT],
     [403, { message: 'content-type blocked' }, '403 (content-type blocked)', DENIED],
@@ -651,8 +659,8 @@ describe('the error message for a status', () => {
     'of 400 to a form request tells a grant type that is not found from an unknown one: %s',
     async (text, isMissed) => {
       const { message } = await failure(status(400, { message: text }), { bodyFormat: 'form' })
-      expect(message).toContain(`returned 400 (${text}). Check authUrl, clientId`)
-      expect(message.endsWith(CHECK)).toBe(!isMissed)
+      expect(message).toContain(`returned 400 (${text}). Check authUrl, `)
+      expect(message.includes('grant_type of its own')).toBe(!isMissed)
     },
   )
 
@@ -726,8 +734,8 @@ describe('the error message without a complete response', () => {
 
   it.each<[string, Answer, number?]>([
     ['received no response (connect ECONNREFUSED). Nothing listens on this port', noConnection],
-    ['received an incomplete response (read ECONNRESET). Try again.', breaksOff()],
-    ['received an incomplete response (The body is empty). Try again.', text('')],
+    ['received an incomplete or empty response (read ECONNRESET). Try again.', breaksOff()],
+    ['received an incomplete or empty response (The body is empty, with status 200). Try again.', text('')],
     [`returned no response within 801 ms. ${SLOW}`, deaf, 801],
   ])('begins with: %s', async (message, answer, timeoutMs) => {
     const error = await failure(answer, { timeoutMs }, timeoutMs)

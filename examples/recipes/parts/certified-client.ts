@@ -15,6 +15,6 @@ export const tokens = createTokenProvider({ ...options, fetch: certified })
 export const authFetch = createAuthFetch(tokens, { fetch: certified })
 export const api = axios.create({
   baseURL: options.environment.apiUrls.merchant,
-  httpsAgent: new HttpsAgent(certificate),
+  httpsAgent: new HttpsAgent({ ...certificate, keepAlive: true }),
 })
 attachAuth(api, tokens)

@@ -3,9 +3,9 @@ import { tokens } from './tokens.ts'
 
 const authFetch = createAuthFetch(tokens)
 
-/** For an SDK that calls `fetch(url, init)` with an `Authorization` of its own. */
-export const sdkFetch: typeof fetch = (url, init) => {
-  const headers = new Headers(init?.headers)
+/** For an SDK that sets an `Authorization` of its own. */
+export const sdkFetch: typeof fetch = (input, init) => {
+  const headers = new Headers(init?.headers ?? (input instanceof Request ? input.headers : undefined))
   headers.delete('authorization')
-  return authFetch(url, { ...init, headers })
+  return authFetch(input, { ...init, headers })
 }

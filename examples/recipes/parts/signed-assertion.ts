@@ -13,7 +13,7 @@ export function signedWith(file: string, keyId: string) {
       .setIssuer(clientId)
       .setSubject(clientId)
       .setAudience(url)
-      .setIssuedAt('10 s ago') // the clock of the token endpoint may be behind
+      .setIssuedAt(Math.floor(Date.now() / 1000) - 10) // the clock of the token endpoint may be behind
       .setExpirationTime('1 min')
       .sign(key)
   }

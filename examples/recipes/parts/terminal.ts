@@ -14,7 +14,7 @@ const authFetch = createAuthFetch(tokens)
 export async function sell(amount: number): Promise<Response> {
   return await authFetch(`${options.environment.apiUrls.inStore}/sales`, {
     method: 'POST',
-    headers: { 'X-Store-Id': '0042', 'Idempotency-Key': randomUUID() },
+    headers: { 'Content-Type': 'application/json', 'X-Store-Id': '0042', 'Idempotency-Key': randomUUID() },
     body: JSON.stringify({ amount }),
   })
 }

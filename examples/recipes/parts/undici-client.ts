@@ -3,9 +3,13 @@ import { createAuthDispatch } from 'merchant-auth/undici'
 import { Agent, interceptors, request } from 'undici'
 import { environment, tokens } from './tokens.ts'
 
-export const dispatcher = new Agent().compose(interceptors.retry(), createAuthDispatch(tokens))
+export const dispatcher = new Agent().compose(
+  interceptors.retry({ throwOnError: false }),
+  createAuthDispatch(tokens),
+)
 
 export async function createOrder(amount: number) {
   const url = `${environment.apiUrls.merchant}/orders`
-  return await request(url, { dispatcher, method: 'POST', body: JSON.stringify({ amount }) })
+  const headers = { 'content-type': 'application/json' }
+  return await request(url, { dispatcher, method: 'POST', headers, body: JSON.stringify({ amount }) })
 }

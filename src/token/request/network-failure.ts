@@ -31,7 +31,7 @@ const UNKNOWN_AUTHORITY =
   'No certificate authority that Node.js trusts has signed the certificate. If your company has its own authority, add ' +
   'its certificate: NODE_EXTRA_CA_CERTS=ca.pem in the environment (Node.js silently ignores a file that does not contain ' +
   '-----BEGIN CERTIFICATE-----, such as DER, and the variable in a file of --env-file), or ' +
-  'NODE_OPTIONS=--use-system-ca. Do not turn verification off.'
+  'NODE_OPTIONS=--use-system-ca (Node.js 22.15). Do not turn verification off.'
 const MUTUAL_TLS =
   'The server may require a client certificate (mutual TLS), refuse the one that it got (has it expired?), not know this host ' +
   'name, or share no TLS version with this program. For "legacy renegotiation" or "key too small", its operator has to update it.'
@@ -42,6 +42,9 @@ const NO_SANDBOX =
   'Nothing listens on this port. If it is the sandbox, is it running? Each start has a new port and a new secret: write ' +
   'its output to .env again. In a container, localhost is the container itself. Otherwise check the port in the URL, and ' +
   'whether the service is running.'
+const THROWN_STATUS =
+  'The fetch function throws where the status is an error. Let it return that response, too: with axios validateStatus: () => true, ' +
+  'with got and ky throwHttpErrors: false.'
 const UNKNOWN =
   'Unless the reason says more, check the URL, the network, the firewall, the proxy, and your own fetch function, if there is one.'
 
@@ -90,10 +93,11 @@ const KINDS: readonly Kind[] = [
     isLasting: true,
   },
   {
-    pattern: /^CERT_HAS_EXPIRED$/,
+    pattern: /^CERT_HAS_EXPIRED$|invalid peer certificate: (?:certificate )?expired/i, // Deno has no codes
     step: 'tls',
     advice:
-      "The server's certificate has expired, and its operator must renew it. Also check this machine's clock.",
+      "The server's certificate, or that of one of its authorities, has expired, and its operator must renew it. Also check " +
+      "this machine's clock.",
     isLasting: true,
   },
   {
@@ -103,7 +107,8 @@ const KINDS: readonly Kind[] = [
     isLasting: true,
   },
   {
-    pattern: /^(?:ERR_TLS_CERT_ALTNAME_INVALID|HOSTNAME_MISMATCH)$/,
+    pattern:
+      /^(?:ERR_TLS_CERT_ALTNAME_INVALID|HOSTNAME_MISMATCH)$|invalid peer certificate: (?:certificate not valid for name|NotValidForName)/,
     step: 'tls',
     advice:
       'The certificate is for another host name. Check the host name in the URL, and the address that it resolves to (in ' +
@@ -117,7 +122,8 @@ const KINDS: readonly Kind[] = [
     isLasting: true,
   },
   {
-    pattern: /^UNABLE_TO_VERIFY_LEAF_SIGNATURE$/,
+    pattern:
+      /^(?:UNABLE_TO_VERIFY_LEAF_SIGNATURE|UNABLE_TO_GET_ISSUER_CERT(?:_LOCALLY)?)$|invalid peer certificate: UnknownIssuer/,
     step: 'tls',
     advice: NO_INTERMEDIATE + UNKNOWN_AUTHORITY,
     isLasting: true,
@@ -152,8 +158,9 @@ const KINDS: readonly Kind[] = [
     pattern: /^(?:ERR_OSSL_[A-Z\d_]+|ERR_CRYPTO_UNSUPPORTED_OPERATION|mac verify failure)$/,
     step: 'program',
     advice:
-      'The client certificate or its key cannot be opened. Check the passphrase, whether the two belong together, and that a PFX ' +
-      'file is not in the old RC2 format.',
+      'A private key or a certificate cannot be read. In a variable, its line breaks may be the letters \\n: then ' +
+      "key.replaceAll('\\\\n', '\\n'). Also check the passphrase, whether key and certificate belong together, and that a PFX file is " +
+      'not in the old RC2 format.',
     isLasting: true,
   },
   {
@@ -168,6 +175,46 @@ const KINDS: readonly Kind[] = [
     pattern: /^bad port$/,
     step: 'program',
     advice: 'fetch refuses this port, which belongs to another protocol. Change the port in the URL.',
+    isLasting: true,
+  },
+  {
+    // Before UND_ERR_INVALID_ARG, the code that undici 8 has for it. Otherwise its code is that of a request that was aborted.
+    pattern: /^Proxy response \((?:403|407)\)|^Proxy Authentication Required/,
+    step: 'connection',
+    advice:
+      'The proxy refuses. For 407 check the user name and the password in its URL (HTTPS_PROXY, HTTP_PROXY for http: URLs); for 403 ' +
+      'ask its operator to allow this host, or add a host of your own network to NO_PROXY.',
+    isLasting: true,
+  },
+  {
+    pattern: /^(?:ERR_INVALID_URL|unknown scheme)$/,
+    step: 'program',
+    advice: 'Correct the URL that the fetch function calls: it must be absolute.',
+    isLasting: true,
+  },
+  {
+    pattern: /^(?:Request failed with|Response) status code 4(?!08|29)\d\d\b/,
+    step: 'response',
+    advice: THROWN_STATUS,
+    isLasting: true,
+  },
+  {
+    pattern: /^(?:Request failed with|Response) status code \d{3}\b/,
+    step: 'response',
+    advice: THROWN_STATUS,
+  },
+  {
+    pattern: /^SyntaxError$/,
+    step: 'response',
+    advice:
+      'The fetch function expected JSON. Something other than the token endpoint may respond, such as a maintenance page, a login, a ' +
+      'proxy or a firewall. Check the URL that the function calls, and log the text once.',
+  },
+  {
+    // Before the next one: undici has the same code for them.
+    pattern: /^ERR_HTTP2_INVALID_CONNECTION_HEADERS$/,
+    step: 'program',
+    advice: 'HTTP/2 has no such header. Remove it in the fetch function.',
     isLasting: true,
   },
   {
@@ -204,15 +251,6 @@ const KINDS: readonly Kind[] = [
   },
   { pattern: /^ReferenceError$/, step: 'program', advice: 'Correct the fetch function.', isLasting: true },
   {
-    // Its code is that of a request that was aborted.
-    pattern: /^Proxy response \((?:403|407)\)/,
-    step: 'connection',
-    advice:
-      'The proxy refuses. For 407 check the user name and the password in its URL (HTTPS_PROXY); for 403 ask its operator to ' +
-      'allow this host, or add a host of your own network to NO_PROXY.',
-    isLasting: true,
-  },
-  {
     pattern: /^Proxy response \(\d+\)/,
     step: 'connection',
     advice:
@@ -231,8 +269,8 @@ const KINDS: readonly Kind[] = [
     pattern: /^ENOTFOUND$/,
     step: 'name',
     advice:
-      'Check the spelling of the host name in the URL. In a container or a private network, check the DNS settings. Behind a ' +
-      'proxy, fetch needs NODE_USE_ENV_PROXY=1 besides HTTPS_PROXY.',
+      'Check the spelling of the host name in the URL, or, if this is the name of a proxy, in HTTPS_PROXY. In a container or a private ' +
+      'network, check the DNS settings. Behind a proxy, fetch needs NODE_USE_ENV_PROXY=1 besides HTTPS_PROXY, and Node.js 22.21.',
   },
   {
     pattern: /^EAI_AGAIN$/,
@@ -250,6 +288,12 @@ const KINDS: readonly Kind[] = [
     advice:
       'Nothing listens on this port, or a firewall rejects the connection. Check the port in the URL, or, if this is the address ' +
       'of a proxy, in HTTPS_PROXY, and whether the service is running.',
+  },
+  {
+    pattern: /^(?:EMFILE|ENFILE)$/,
+    step: 'program',
+    advice:
+      'This process has too many open files or connections. Raise the limit (ulimit -n), or find what does not close them.',
   },
   {
     pattern: /^(?:EHOSTUNREACH|ENETUNREACH)$/,

@@ -114,6 +114,8 @@ function reasonOfError(
   // Auth0 returns the first one for a wrong secret. Keycloak returns unauthorized_client for that, DocuSign invalid_grant.
   if (error === 'access_denied' && status === 401) return 'client'
   if (BY_ERROR[error] === 'grant' && byWords === 'client') return 'client'
+  // ServiceNow says server_error of a wrong secret.
+  if (error === 'server_error' && status === 401) return 'client'
   return BY_ERROR[error]
 }
 
@@ -129,7 +131,6 @@ function reasonOfStatus(status: number, isUnread: boolean): RefusalReason {
 export const TOO_MANY: string = `Too many token requests: try again later (${inManual('429-from-the-token-endpoint')}).`
 /** Where the manual lists what token endpoints say of a client. */
 export const CLIENT_REFUSED: string = inManual('the-token-endpoint-rejects-the-client')
-const CHECK = 'Check authUrl, clientId and audience.'
 
 /** What to do about a rejection, in terms of the options. */
 export function adviceFor(
@@ -144,20 +145,23 @@ export function adviceFor(
     client: `Check authUrl, clientId and ${credential.option}, and how the endpoint expects them (${CLIENT_REFUSED}).`,
     audience: isExplained
       ? 'Check what the response says, and that this client may ask for this audience.'
-      : `Check authUrl, clientId and ${credential.option}, that this client may ask for this audience, or has to send none ` +
+      : `Unless that says why, check authUrl, clientId and ${credential.option}, that this client may ask for this audience, or has to send none ` +
         `(${CLIENT_REFUSED}), and whether a firewall or a gateway rejects the request.`,
     grant:
       'Check authUrl and clientId. If they are correct, ask the service whether this client is enabled, and may use the client ' +
       'credentials grant.',
-    'grant-type': CHECK + form,
+    'grant-type': `Check authUrl, and whether the service has a grant_type of its own (${CLIENT_REFUSED}).${form}`,
     scope: 'Check authUrl, and the scope in tokenParameters.',
     format:
       `Check authUrl, clientId, ${credential.option} and audience.` +
       (form || ` If it misses a field that you send: ${CLIENT_REFUSED}.`),
-    'no-endpoint': CHECK,
+    'no-endpoint':
+      'Check authUrl, which /oauth/token is appended to. If the path or the method is another one: ' +
+      'merchant-auth/docs/another-token-endpoint.md.',
     'too-many': TOO_MANY,
     server:
       'The token endpoint, or what is in front of it, is in trouble: try again later.' +
+      (status === 501 ? ' Or nothing at this URL takes a POST; in a test, check what it mocks.' : '') +
       (status === 500 ? ` Some return this for a wrong client or secret, too.${form}` : ''),
     other:
       `Unless that says why, check authUrl, clientId, ${credential.option} and audience, and that they belong to one ` +

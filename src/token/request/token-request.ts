@@ -249,7 +249,7 @@ export class TokenRequest {
     const { step, reason, advice, isLasting } = networkFailureOf(cause, { isLoopback: isLocal })
     const isBrokenOff = isIncomplete && !isLasting
     let what = 'received no response'
-    if (isBrokenOff) what = 'received an incomplete response'
+    if (isBrokenOff) what = 'received an incomplete or empty response'
     else if (step === 'response') what = 'returned a response that cannot be read'
     else if (step === 'program') what = 'was not sent'
     return this.#failure(`POST ${this.#endpoint} ${what} (${reason}). ${isBrokenOff ? BROKEN_OFF : advice}`, {
@@ -373,7 +373,7 @@ function unusableBecause(fields: readonly string[]): readonly [kind: string, adv
     ]
   }
   const advice = fields.includes('body')
-    ? 'Check authUrl'
+    ? `Check authUrl, and whether a login page, a proxy or a firewall responds instead (${CLIENT_REFUSED})`
     : `Check authUrl, or what the response says in fields of its own (${CLIENT_REFUSED})`
   return ['no token response', advice]
 }

@@ -70,7 +70,7 @@ export async function readTokenResponse(
     const reason = `must not be longer than ${MAX_ANSWER_BYTES} bytes`
     return { kind: 'invalid', issues: [{ field: 'body', reason }] }
   }
-  if (text === '') throw new Error('The body is empty') // some proxies do this: it counts as incomplete
+  if (text === '') throw new Error(`The body is empty, with status ${response.status}`) // some proxies do this: it counts as incomplete
   const body = parseJson(text)
   const value = fieldOf(body, 'access_token')
   if (typeof value === 'string') secrets.add(value) // even if the response is invalid
@@ -190,7 +190,11 @@ function textIn(text: string): string {
   const parts = text.matchAll(
     /<(?:\w+:)?(?:title|h1|message|faultstring|(?:error_)?description|pre|p)\b[^<>]*>([^<]+)/gi,
   )
-  return [...parts].map(([, part = '']) => part.trim()).find((part) => !/^(?:error)?$/i.test(part)) ?? ''
+  return (
+    [...parts]
+      .map(([, part = '']) => part.trim())
+      .find((part) => !/^(?:(?:.* - )?error(?: report| response)?)?$/i.test(part)) ?? ''
+  )
 }
 
 /**

@@ -11,7 +11,8 @@ export class Orders {
   }
 
   async place(amount: number): Promise<void> {
-    const response = await this.fetch(this.url, { method: 'POST', body: JSON.stringify({ amount }) })
+    const headers = { 'content-type': 'application/json' }
+    const response = await this.fetch(this.url, { method: 'POST', headers, body: JSON.stringify({ amount }) })
     if (!response.ok) throw new Error(`The API returned ${response.status}`)
   }
 }

@@ -47,7 +47,8 @@ async function redisClient(url: string): Promise<Client | undefined> {
   if (redis !== undefined) {
     const client = redis.createClient({ url, socket: { connectTimeout, reconnectStrategy: false } })
     const store = createRedisTokenStore(client) // which listens to its errors
-    return { store, connect: () => client.connect(), close: () => client.isOpen && client.destroy() }
+    // Version 4 has no destroy().
+    return { store, connect: () => client.connect(), close: () => client.isOpen && client.disconnect() }
   }
   const ioredis = await import('ioredis').catch(() => undefined)
   if (ioredis === undefined) return undefined

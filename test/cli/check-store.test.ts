@@ -310,6 +310,12 @@ describe('check with a Redis', () => {
     })
     afterAll(() => redis[Symbol.asyncDispose]())
 
+    it('works with the oldest node-redis, too', async () => {
+      vi.doMock('redis', () => import('redis-4'))
+      onTestFinished(() => void vi.doUnmock('redis'))
+      expect(await checked(redis.url)).toMatchObject([{ result: 'ok' }])
+    })
+
     it('reports what it holds', async () => {
       expect((await checked(redis.url))[0]?.text).toBe(`${redis.url} can be written\n${HOLDS_NONE}`)
       await fill(redis.url)

@@ -45,7 +45,7 @@ const respondToFailure: ErrorRequestHandler = (error, _, response, next) => {
 app.use(respondToFailure)
 
 const { PORT = '3000', HOST = '0.0.0.0' } = process.env
-const server = app.listen(Number(PORT), HOST, (error) => {
+const server = app.listen(Number(PORT), HOST, (error?: Error) => {
   if (error) throw error
   console.log(`listens on port ${(server.address() as AddressInfo).port}`)
 })

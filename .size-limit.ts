@@ -7,8 +7,8 @@ import packageJson from './package.json' with { type: 'json' }
 type Entry = Exclude<keyof typeof packageJson.exports, './package.json'>
 
 const LIMITS: Readonly<Record<Entry, number>> = {
-  '.': 42_800,
-  './axios': 39_100,
+  '.': 43_700,
+  './axios': 40_000,
   './undici': 15_200,
   './redis': 9_000,
   './file': 5_100,
@@ -18,8 +18,8 @@ const LIMITS: Readonly<Record<Entry, number>> = {
 
 /** Several at once, and from the CommonJS build, of which a bundle has everything at first. */
 const TOGETHER = [
-  limit(['.', './axios'], 47_700),
-  limit(['.', './axios'], 51_900, 'cjs'),
+  limit(['.', './axios'], 48_600),
+  limit(['.', './axios'], 52_800, 'cjs'),
   limit(['./testing'], 35_500, 'cjs'),
 ]
 

@@ -298,7 +298,7 @@ function explainResponse(
   const words = [said.error, said.errorDescription, said.detail].filter((part) => part !== undefined)
   const text = [`returned ${status} in ${ms} ms`, ...words].join(': ')
   if (ok && /^text\/html\b/i.test(headers.get('content-type') ?? ''))
-    return { step: 'call', result: 'warning', text: `${text}, a web page`, advice: WEB_PAGE, status }
+    return { step: 'call', result: 'warning', text: `${text}, as text/html`, advice: WEB_PAGE, status }
   if (ok) return { step: 'call', result: 'ok', text, status }
   const failed = { step: 'call', result: 'failed', status } as const
   if (status < 400) {
@@ -322,7 +322,8 @@ const NOT_CALLED: Finding = {
 }
 
 const UNKNOWN = 'This response does not show whether the API accepts the token.'
-const WEB_PAGE = 'It may come from a web site, a login or a firewall instead of an API: check the URL.'
+const WEB_PAGE =
+  'Unless the API labels its JSON so, it comes from a web site, a login or a firewall: check the URL.'
 const API_FAILS = `The API itself fails, unless its text is about the token. ${UNKNOWN} Try again later.`
 const CHECK_URL =
   'Unless its text is about the token: check the URL, and whether it supports GET. Some APIs return 404 for what a client ' +

@@ -183,7 +183,8 @@ export function diagnoseNetwork(error: Error | undefined, connection: Connection
   const hint = proxyHint === undefined ? '' : ` ${proxyHint}`
   const isBeforeProxy = socket === undefined && proxy?.connected === false
   if (step === 'tls' && isBeforeProxy) return { ...diagnoseProxy(connection, reason), advice, cause }
-  if (step === 'tls') return { step, text: `no TLS connection to ${host}${reason}`, advice, cause }
+  if (step === 'tls')
+    return { step, text: `no TLS connection to ${host}${reason}`, advice: advice + hint, cause }
   if (step === 'response')
     return { step, text: `${host} returned a response that cannot be read${reason}`, advice, cause }
   if (step === 'program')
@@ -212,9 +213,10 @@ export function diagnoseTimeout(connection: Connection): NetworkFinding {
     const advice = `${NO_DNS}${proxyHint === undefined ? '' : ` ${proxyHint}`}`
     return { step: 'name', text: `cannot resolve ${host} in time`, advice }
   }
-  const hint = proxyHint ?? 'If this network requires a proxy, set HTTPS_PROXY and NODE_USE_ENV_PROXY=1.'
+  const both = proxyHint ?? 'If this network requires a proxy, set HTTPS_PROXY and NODE_USE_ENV_PROXY=1.'
+  const hint = connection.isLoopback ? '' : ` ${both}`
   const advice =
-    'A firewall may drop the packets, the host or the port in the URL may be wrong, or the server may not speak TLS. ' +
+    'A firewall may drop the packets, the host or the port in the URL may be wrong, or the server may not speak TLS.' +
     hint
   return { step: 'connection', text: `no connection to ${host} in time`, advice }
 }

@@ -618,6 +618,7 @@ describe('the error message for a status', () => {
     [401, oauth('server_error', 'access_denied'), '401 (server_error: access_denied)', CLIENT],
     [501, '', '501', `${LATER} Or nothing at this URL takes a POST; in a test, check what it mocks.`],
     [403, '<title>Error report</title><h1>No IP</h1>', '403 (No IP)', DENIED],
+    [403, '<title>Acme Gateway - Error</title>', '403 (Acme Gateway - Error)', DENIED],
     [401, { message: 'No request.formparam.client_id' }, '401 (No request.formparam.client_id)', FORMAT],
     [400, { message: 'Wrong content type' }, '400 (Wrong content type)', FORMAT],
     [403, { message: 'content-type blocked' }, '403 (content-type blocked)', DENIED],

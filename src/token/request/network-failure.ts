@@ -43,7 +43,7 @@ const NO_SANDBOX =
   'its output to .env again. In a container, localhost is the container itself. Otherwise check the port in the URL, and ' +
   'whether the service is running.'
 const THROWN_STATUS =
-  'The fetch function throws where the status is an error. Let it return that response, too: with axios validateStatus: () => true, ' +
+  'The fetch function throws where the status of a response is an error, be it of this or of another URL that it calls. Let it return that response, too: with axios validateStatus: () => true, ' +
   'with got and ky throwHttpErrors: false.'
 const UNKNOWN =
   'Unless the reason says more, check the URL, the network, the firewall, the proxy, and your own fetch function, if there is one.'
@@ -189,29 +189,33 @@ const KINDS: readonly Kind[] = [
   {
     pattern: /^(?:ERR_INVALID_URL|unknown scheme)$/,
     step: 'program',
-    advice: 'Correct the URL that the fetch function calls: it must be absolute.',
+    advice:
+      'Correct the URL that the fetch function calls: it must be absolute. With axios, also check HTTPS_PROXY (special characters of a ' +
+      'password are percent-encoded).',
     isLasting: true,
   },
   {
-    pattern: /^(?:Request failed with|Response) status code 4(?!08|29)\d\d\b/,
+    pattern: /^(?:Request failed with|Response) (?:status )?code 4(?!08|29)\d\d\b/,
     step: 'response',
     advice: THROWN_STATUS,
     isLasting: true,
   },
   {
-    pattern: /^(?:Request failed with|Response) status code \d{3}\b/,
-    step: 'response',
+    // A later attempt may succeed.
+    pattern: /^(?:Request failed with|Response) (?:status )?code \d{3}\b/,
+    step: 'connection',
     advice: THROWN_STATUS,
   },
   {
     pattern: /^SyntaxError$/,
-    step: 'response',
+    step: 'connection',
     advice:
-      'The fetch function expected JSON. Something other than the token endpoint may respond, such as a maintenance page, a login, a ' +
-      'proxy or a firewall. Check the URL that the function calls, and log the text once.',
+      "The fetch function parsed text that is not JSON. With bodyFormat: 'form', the body of the request is none. Otherwise, something " +
+      'other than the token endpoint may respond, such as a maintenance page, a login, a proxy or a firewall: check the URL that the ' +
+      'function calls, and log the text once.',
   },
   {
-    // Before the next one: undici has the same code for them.
+    // Before ERR_HTTP2_, which may succeed later.
     pattern: /^ERR_HTTP2_INVALID_CONNECTION_HEADERS$/,
     step: 'program',
     advice: 'HTTP/2 has no such header. Remove it in the fetch function.',
@@ -220,7 +224,7 @@ const KINDS: readonly Kind[] = [
   {
     // Before the next one: undici has the same code for them.
     pattern:
-      /^invalid [\w-]+ header$|^Headers\.append: |^Cannot convert argument to a ByteString|^UND_ERR_(?:NOT_SUPPORTED|REQ_CONTENT_LENGTH_MISMATCH)$/,
+      /^invalid [\w-]+ header$|^Headers\.(?:append|set): |^Cannot convert argument to a ByteString|^UND_ERR_(?:NOT_SUPPORTED|REQ_CONTENT_LENGTH_MISMATCH)$/,
     step: 'program',
     advice:
       'fetch refuses a header of the request. Correct or remove it in the fetch function: fetch itself sets Connection, ' +
@@ -235,7 +239,7 @@ const KINDS: readonly Kind[] = [
   },
   {
     pattern: /^UND_ERR_(?:DESTROYED|CLOSED)$/,
-    step: 'program',
+    step: 'connection',
     advice:
       'This program has closed the dispatcher of undici (Agent, ProxyAgent, MockAgent, or the global one) that sends token requests. ' +
       'Close it after tokens.close(), or create a new one.',
@@ -346,7 +350,8 @@ export function networkFailureOf(
 }
 
 function causesOf({ cause, errors }: Failed): readonly Failed[] {
-  return errors ?? (cause instanceof Error ? [cause] : [])
+  const isEmpty = cause instanceof Error && cause.message === '' && !('code' in cause) && !('errors' in cause) // of got
+  return errors ?? (cause instanceof Error && !isEmpty ? [cause] : [])
 }
 
 function withCauses(error: Failed | undefined): readonly Failed[] {

@@ -190,10 +190,10 @@ function textIn(text: string): string {
   const parts = text.matchAll(
     /<(?:\w+:)?(?:title|h1|message|faultstring|(?:error_)?description|pre|p)\b[^<>]*>([^<]+)/gi,
   )
+  const texts = [...parts].map(([, part = '']) => part.trim())
+  const isTitle = (part: string): boolean => /^(?:.* - )?error(?: report| response)?$/i.test(part)
   return (
-    [...parts]
-      .map(([, part = '']) => part.trim())
-      .find((part) => !/^(?:(?:.* - )?error(?: report| response)?)?$/i.test(part)) ?? ''
+    texts.find((part) => part !== '' && !isTitle(part)) ?? texts.find((part) => part.includes(' - ')) ?? ''
   )
 }
 

@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import type { INestApplication } from '@nestjs/common'
 
-/** From SIGTERM on, each response ends its connection. */
+/** The response to each request from SIGTERM on ends its connection. */
 export function endConnections(app: INestApplication): void {
   let isEnding = false
   process.once('SIGTERM', () => {

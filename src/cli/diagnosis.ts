@@ -203,7 +203,7 @@ export function diagnoseTimeout(connection: Connection): NetworkFinding {
   const { host, socket, proxy, proxyHint, resolvedTo } = connection
   if (socket !== undefined) {
     const advice =
-      `${host} accepts connections, but does not respond, or is slow. Try again later, or allow more time with ` +
+      `${host} accepts connections, but does not respond, or not to the end, or is slow. Try again later, or allow more time with ` +
       '--timeout-ms. If curl gets a response at once, a firewall may not like the User-Agent "node" ' +
       '(docs/another-token-endpoint.md#further-headers).'
     return { step: 'response', text: 'no response in time', advice }

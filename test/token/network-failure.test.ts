@@ -102,6 +102,21 @@ describe('what fails each time is not retried, and its advice is in the message:
       failing(['ERR_BAD_REQUEST'], 'Request failed with status code 401'),
       /cannot be read .*Let it return that response/,
     ],
+    [
+      'an old got of the fetch function that throws at a 401',
+      () => Promise.reject(new Error('Response code 401 (Unauthorized)', { cause: {} })),
+      /cannot be read \(Response code 401 .*Let it return that response/,
+    ],
+    [
+      'the empty cause of a newer got',
+      () => Promise.reject(new Error('Request failed with status code 403', { cause: new Error('') })),
+      /cannot be read \(Request failed with status code 403\)/,
+    ],
+    [
+      'another value that no header has',
+      () => Promise.reject(new TypeError('Headers.set: "x\ny" is an invalid header value.')),
+      /was not sent .*fetch refuses a header/,
+    ],
     ['a URL without a host', failing(['ERR_INVALID_URL'], 'Invalid URL'), /was not sent .*must be absolute/],
     [
       'a proxy of Node.js 26 that asks for a password',

@@ -728,6 +728,10 @@ describe('the error message for a status', () => {
   })
 })
 
+/** The headers and a part of the body arrive, and nothing else. */
+const stalled: Answer = async () =>
+  new Response(new ReadableStream({ start: (body) => body.enqueue(new TextEncoder().encode('{')) }))
+
 describe('the error message without a complete response', () => {
   const SLOW =
     'The token endpoint, the network or the DNS server hangs or is slow: try again later, or raise timeoutMs; ' +
@@ -738,6 +742,7 @@ describe('the error message without a complete response', () => {
     ['received an incomplete or empty response (read ECONNRESET). Try again.', breaksOff()],
     ['received an incomplete or empty response (The body is empty, with status 200). Try again.', text('')],
     [`returned no response within 801 ms. ${SLOW}`, deaf, 801],
+    ['returned 200, but not its whole body within 801 ms. Its Content-Length', stalled, 801],
   ])('begins with: %s', async (message, answer, timeoutMs) => {
     const error = await failure(answer, { timeoutMs }, timeoutMs)
     expect(error.message.slice(0, WHERE.length + 1 + message.length)).toBe(`${WHERE} ${message}`)

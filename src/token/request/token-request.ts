@@ -166,10 +166,10 @@ export class TokenRequest {
     const { closed, emit, secrets } = this.#context
     const endsAt = this.#endsAt
     const leftMs = Math.max(0, Math.round(endsAt - limitClock.monotonicMs()))
+    let response: Response | undefined
     const exchange = async (signal: AbortSignal): Promise<CachedToken> => {
       emit({ type: 'token-requested', attempt: this.#attempts, url: this.#endpoint })
       const sentAt = readClock(clock)
-      let response: Response | undefined
       try {
         // The global fetch is looked up at each use: tests and tools replace it.
         const { endpoint, fetch = globalThis.fetch } = this.#options
@@ -181,22 +181,31 @@ export class TokenRequest {
         throw this.#networkFailure(redactedCause(error, secrets), { isIncomplete: response !== undefined })
       }
     }
-    const circle = this.#options.fetch
-      ? ' If the option fetch uses a client that has this token, it waits for itself.'
-      : ''
-    const what =
-      leftMs > 0
-        ? `returned no response within ${leftMs} ms. The token endpoint, the network or the DNS server hangs or is slow: try ` +
-          `again later, or raise timeoutMs; npx merchant-auth check says which of them it is.${circle}`
-        : 'was not sent: the process stood still, and timeoutMs had passed. Try again.'
     const cause = this.#failureBefore
     const before = cause instanceof Error ? ` The attempt before failed: ${cause.message}` : ''
     return await within(limitClock, { endsAt, closed }, exchange, () =>
-      this.#failure(`POST ${this.#endpoint} ${what}${before}`, {
+      this.#failure(`POST ${this.#endpoint} ${this.#timedOut(leftMs, response?.status)}${before}`, {
         code: 'ERR_TOKEN_TIMEOUT',
         retryable: true,
         cause,
       }),
+    )
+  }
+
+  /** What happened in a request that had this time (ms), and what to do. */
+  #timedOut(leftMs: number, status: number | undefined): string {
+    if (leftMs === 0) return 'was not sent: the process stood still, and timeoutMs had passed. Try again.'
+    if (status !== undefined)
+      return (
+        `returned ${status}, but not its whole body within ${leftMs} ms. Its Content-Length may be larger than the body, or a proxy ` +
+        'holds the rest back: ask the operator, or raise timeoutMs.'
+      )
+    const circle = this.#options.fetch
+      ? ' If the option fetch uses a client that has this token, it waits for itself.'
+      : ''
+    return (
+      `returned no response within ${leftMs} ms. The token endpoint, the network or the DNS server hangs or is slow: try ` +
+      `again later, or raise timeoutMs; npx merchant-auth check says which of them it is.${circle}`
     )
   }
 

@@ -147,6 +147,8 @@ type Outcome = 'acquired' | Denial['kind']
 /** A need for a token, and when (monotonic ms) its first caller began to wait. */
 interface WaitingNeed extends SharedNeed {
   readonly since: number
+  /** Whether the API's acceptance of the next token will be reported: of a renewal for an attached call. */
+  readonly isReported?: boolean
 }
 
 /** A call for a token that is requested after it. */
@@ -167,6 +169,8 @@ interface RejectedCall {
   readonly api: Api | undefined
   readonly method: string | undefined
   readonly url: string | URL | undefined
+  /** Somebody called `renewToken` for it, and reports nothing of the call that follows. */
+  readonly isByHand: boolean
 }
 
 /** Why a rejected token is not renewed: the 401 is about the call, as far as is known; or a limit forbids it. */
@@ -289,8 +293,9 @@ class ClientCredentialsProvider implements TokenProvider {
     throwIfAborted(signal)
     const value = typeof rejected === 'string' ? rejected : rejected.value
     // An attachment gets the newer token by #alternativeFor. A client that renews by itself has no such way: switch now.
-    const isByHand = attachment === undefined && value === this.#tokens.current?.token.value
-    if (isByHand || this.#servable() === undefined) this.#tokens.tryNewer()
+    const isByHand = attachment === undefined
+    const isOfCurrent = value === this.#tokens.current?.token.value
+    if ((isByHand && isOfCurrent) || this.#servable() === undefined) this.#tokens.tryNewer()
     const other = this.#servableOtherThan(value)
     if (other !== undefined) return other
     const api = url === undefined ? undefined : this.#destinations(String(url)).api
@@ -300,7 +305,7 @@ class ClientCredentialsProvider implements TokenProvider {
       this.#context.rejected.add(value)
       return otherThan(value, await this.getToken({ signal }))
     }
-    const call: RejectedCall = { token: value, api, method, url }
+    const call: RejectedCall = { token: value, api, method, url, isByHand }
     const key = this.#keyOf(call)
     this.#context.emit(() => ({ type: 'token-rejected', ...this.#eventFieldsOf(call) }))
     if (!this.#runs.has(key)) {
@@ -308,7 +313,7 @@ class ClientCredentialsProvider implements TokenProvider {
       if (alternative !== undefined) return alternative
       const isSuspect = this.#limits.recordFor(api?.url).countRejection(this.#now())
       // Where nobody reports which calls the API accepts, each 401 counts as one about the token.
-      const suppression = this.#suppressionOf(call, { isSuspect: isSuspect || attachment === undefined })
+      const suppression = this.#suppressionOf(call, { isSuspect: isSuspect || isByHand })
       if (suppression !== undefined) {
         this.#emitSuppressed(call, suppression)
         this.#assertNoCooldown()
@@ -365,7 +370,7 @@ class ClientCredentialsProvider implements TokenProvider {
     if (rejected === undefined) return
     if (!isOfCurrent) this.#repeatedAfterRenewal(api, { token, rejected, status, isRejection })
     else if (isRejection && this.#servable() !== undefined)
-      this.#rejectedBoth({ token: rejected.value, api, method, url })
+      this.#rejectedBoth({ token: rejected.value, api, method, url, isByHand: false })
   }
 
   /** A call was repeated with a token that was acquired after the rejected one. */
@@ -464,7 +469,7 @@ class ClientCredentialsProvider implements TokenProvider {
 
   /** Replaces a token that an API rejected. */
   async #replaceRejected(call: RejectedCall, since: number): Promise<void> {
-    const { token, api } = call
+    const { token, api, isByHand } = call
     if (this.#servableOtherThan(token) !== undefined) return
     if (this.#servable() === undefined) return await this.#acquireForCaller(since) // it has expired in the meantime
     const need: Need = { purpose: 'rejected', api: api?.url }
@@ -472,7 +477,13 @@ class ClientCredentialsProvider implements TokenProvider {
     if (this.#limits.mayRequest(need)) this.#context.rejected.add(token)
     // The store may still have an older token than this one, for example after a write that failed.
     const sentSince = this.#tokens.current?.sentAt.monotonicMs
-    const outcome = await this.#acquire({ ...need, replacesValue: token, sentSince, since })
+    const outcome = await this.#acquire({
+      ...need,
+      replacesValue: token,
+      sentSince,
+      since,
+      isReported: !isByHand,
+    })
     if (outcome === 'acquired') this.#emitRenewed('rejected', token)
   }
 
@@ -532,13 +543,14 @@ class ClientCredentialsProvider implements TokenProvider {
 
   /** Acquires a token and caches it, or says why no token may be requested. Call only in a run. */
   async #acquire(need: WaitingNeed): Promise<Outcome> {
-    const { purpose, api, since } = need
+    const { purpose, api, since, isReported = true } = need
     const credential = new ClientCredential(this.#options, this.#context)
     const permission = await this.#permit(need, credential)
     if (permission.kind === 'found') {
       // The look in the store has reset the cooldown. A token request reports its quotas itself, also if it fails.
       this.#limits.quotasReported(permission.token.quotas)
-      if (purpose === 'rejected') this.#limits.recordFor(api).renewed(this.#now(), { isRequested: false })
+      if (purpose === 'rejected')
+        this.#limits.recordFor(api).renewed(this.#now(), { isRequested: false, isReported })
       this.#accept(permission.token, 'store', since)
       return 'acquired'
     }
@@ -559,7 +571,8 @@ class ClientCredentialsProvider implements TokenProvider {
       this.#requestOf.set(requested, number)
       this.#limits.succeeded()
       // Before it is shared: other processes have to know that this API is in doubt.
-      if (purpose === 'rejected') this.#limits.recordFor(api).renewed(requestedAt, { isRequested: true })
+      if (purpose === 'rejected')
+        this.#limits.recordFor(api).renewed(requestedAt, { isRequested: true, isReported })
       this.#accept(requested, 'endpoint', since)
       return 'acquired'
     } catch (error) {

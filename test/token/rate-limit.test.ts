@@ -595,6 +595,21 @@ describe('renewToken, called by hand', () => {
     expect(issued.numberOf(String(withoutUrl?.value))).toBe(4)
   })
 
+  it('leaves no doubt about the API, which nobody would end: an attached call renews at its first 401', async () => {
+    const { api, clock, issued, provider } = attachedRig()
+    await api.call()
+    for (let nth = 1; nth <= 4; nth += 1) {
+      api.accepts = (token) => token > nth // revoked
+      const token = await provider.getToken()
+      const renewed = await provider.renewToken(token, { url: MERCHANT_URL })
+      expect(issued.numberOf(String(renewed?.value))).toBe(nth + 1)
+      expect(await api.call()).toEqual([200, nth + 1])
+      await clock.advance(HOUR_MS)
+    }
+    api.accepts = (token) => token > 5
+    expect(await api.call()).toEqual([200, 5, 6])
+  })
+
   it('is limited for each apiUrls entry by itself', async () => {
     const made = long()
     expect(await renewed(made)).toBe(true)

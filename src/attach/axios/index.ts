@@ -49,7 +49,7 @@ const attached = new WeakMap<AxiosLike, number>()
  *
  * Calls reject as axios does, and as `TokenProvider.getToken` does if no token can be acquired. `signal`, `cancelToken`
  * and `timeout` (ms) also end a call's wait for a token, with axios' own errors; `timeout` applies to the wait and to each
- * send separately.
+ * send separately, as axios applies it (with its `http` adapter, not to a body that keeps coming).
  *
  * @param instance an axios instance (`axios.create()`, or axios itself), from any copy of axios 1.13 or newer, with no
  *   token attached yet

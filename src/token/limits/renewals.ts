@@ -124,18 +124,24 @@ export class Renewals {
    * is not rejected.
    *
    * @param at when (monotonic ms) its request began
+   * @param options `isReported`: whether that call will be reported. Otherwise nothing would end the doubt, so it does not begin.
    */
-  renewed(at: number, { isRequested }: { readonly isRequested: boolean }): void {
+  renewed(
+    at: number,
+    { isRequested, isReported = true }: { readonly isRequested: boolean; readonly isReported?: boolean },
+  ): void {
     const state = this.#state
     // Otherwise another process has counted it.
     if (isRequested) {
       const isFirst = state.neededCount === 0
       const isLate = !isFirst && at - state.inDoubtSince >= MAX_DOUBT_MS
-      if (!isLate) state.neededCount = doubled(state.neededCount, { first: FIRST_COUNT, most: MAX_COUNT })
+      if (isReported && !isLate)
+        state.neededCount = doubled(state.neededCount, { first: FIRST_COUNT, most: MAX_COUNT })
       if (isLate) this.#endGap() // 401s that are not about the token must not keep doubling the gap, one renewal after the other
       state.fullAt = Math.max(state.fullAt, at) + REFILL_MS
       this.#beginGap(at)
     }
+    if (!isReported) return
     state.inDoubtSince = at
     this.#endCounting()
   }

@@ -167,7 +167,8 @@ const SCOPE =
   'The token endpoint wants a scope, or another one: set it with --token-parameter, or in MERCHANT_AUTH_TOKEN_PARAMETERS ' +
   '(scope=…).'
 const FORMAT =
-  'The token endpoint does not accept the request: its form, or the client ID and its secret or assertion. Check these, and ' +
+  'The token endpoint does not accept the request: its form, a field that it requires (--token-parameter NAME=VALUE), or the ' +
+  'client ID and its secret or assertion. Check these, and ' +
   'MERCHANT_AUTH_URL.'
 const FORM =
   " A server that expects a form instead of JSON needs the option bodyFormat: 'form' (here --body-format form)."

@@ -118,8 +118,8 @@ describe('a failed token request', () => {
     at.test.fail('token', { kind: 'status', status: 400 })
     const { last } = await check(at, ['--body-format', 'form'])
     expect(last?.advice).toBe(
-      'The token endpoint does not accept the request: its form, or the client ID and its secret or assertion. Check these, ' +
-        'and MERCHANT_AUTH_URL.',
+      'The token endpoint does not accept the request: its form, a field that it requires (--token-parameter NAME=VALUE), or the ' +
+        'client ID and its secret or assertion. Check these, and MERCHANT_AUTH_URL.',
     )
   })
 

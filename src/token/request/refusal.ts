@@ -154,7 +154,8 @@ export function adviceFor(
     scope: 'Check authUrl, and the scope in tokenParameters.',
     format:
       `Check authUrl, clientId, ${credential.option} and audience.` +
-      (form || ` If it misses a field that you send: ${CLIENT_REFUSED}.`),
+      (form || ` If it misses a field that you send: ${CLIENT_REFUSED}.`) +
+      ' If it misses another field: tokenParameters.',
     'no-endpoint':
       'Check authUrl, which /oauth/token is appended to. If the path or the method is another one: ' +
       'merchant-auth/docs/another-token-endpoint.md.',

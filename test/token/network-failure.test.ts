@@ -210,6 +210,7 @@ describe('what may succeed later is retried:', () => {
       () => Promise.reject(new SyntaxError("Unexpected token '<'")),
     ],
     ['no file descriptors', failing(['EMFILE'])],
+    ['a TLS alert in Deno', () => Promise.reject(new TypeError('received fatal alert: ProtocolVersion'))],
     [
       'a lost connection in Deno',
       () => Promise.reject(new TypeError('error sending request: connection reset')),

@@ -6,4 +6,8 @@ import { environment, tokens } from './tokens.ts'
 
 export const api = axios.create({ baseURL: environment.apiUrls.merchant })
 attachAuth(api, tokens)
-axiosRetry(api, { retries: 2, retryDelay: axiosRetry.exponentialDelay })
+axiosRetry(api, {
+  retries: 2,
+  retryDelay: axiosRetry.exponentialDelay,
+  retryCondition: axiosRetry.isIdempotentRequestError,
+})

@@ -153,7 +153,7 @@ const KINDS: readonly Kind[] = [
       'This port does not speak TLS. Check the port in the URL, and whether the URL, or that of a proxy in HTTPS_PROXY, should ' +
       'begin with http:.',
   },
-  { pattern: /^(?:ERR_(?:SSL|TLS)_|EPROTO$)/, step: 'tls', advice: MUTUAL_TLS },
+  { pattern: /^(?:ERR_(?:SSL|TLS)_|EPROTO$)|received fatal alert/, step: 'tls', advice: MUTUAL_TLS },
   {
     pattern: /^(?:ERR_OSSL_[A-Z\d_]+|ERR_CRYPTO_UNSUPPORTED_OPERATION|mac verify failure)$/,
     step: 'program',
@@ -314,7 +314,7 @@ const KINDS: readonly Kind[] = [
       'certificate (mutual TLS), or no common TLS version may do that. Check the URL, and try again.',
   },
   {
-    pattern: /^ECONNRESET$/,
+    pattern: /^ECONNRESET$|Connection reset by peer/,
     step: 'connection',
     advice:
       'The connection was reset. A firewall, a proxy, or a port that does not speak TLS may do that. Check the URL, and ' +

@@ -158,8 +158,8 @@ const GRANT_TYPE =
   'grant_type of its own (docs/another-token-endpoint.md). Check MERCHANT_AUTH_URL. If it is correct, contact the ' +
   'service.'
 const NO_OAUTH_ERROR =
-  ' The response contains no usual OAuth error, so it may come from an API (check MERCHANT_AUTH_URL), or from something ' +
-  'in between, such as a firewall, an IP allowlist or a gateway.'
+  ' The response contains no usual OAuth error, so it may come from an API, from a server whose token endpoint has another ' +
+  'path or a slash at its end (check MERCHANT_AUTH_URL, and docs/another-token-endpoint.md), or from something in between, such as a firewall, an IP allowlist or a gateway.'
 const NO_ENDPOINT =
   'There is no token endpoint at this URL, or it wants another method. Check MERCHANT_AUTH_URL; /oauth/token is appended to it where it is ' +
   'missing. A program calls another path in its option fetch, which the command cannot use (docs/another-token-endpoint.md).'

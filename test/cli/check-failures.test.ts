@@ -67,7 +67,8 @@ describe('a failed token request', () => {
 
   const CLIENT = 'The token endpoint rejects the client ID or the client secret'
   const AUDIENCE = 'may not request a token for this audience'
-  const BETWEEN = 'it may come from an API (check MERCHANT_AUTH_URL), or from something in between'
+  const BETWEEN =
+    'path or a slash at its end (check MERCHANT_AUTH_URL, and docs/another-token-endpoint.md), or from something in between'
   const FORMAT = '--body-format form'
   const NO_ENDPOINT = 'There is no token endpoint at this URL'
   const SERVICE = 'The token endpoint, or what is in front of it, is in trouble. Try again later.'

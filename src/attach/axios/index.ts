@@ -45,7 +45,8 @@ const attached = new WeakMap<AxiosLike, number>()
 /**
  * Attaches the token to the calls of an axios instance below the environment's `apiUrls`. When an API returns 401
  * (RFC 6750 §3.1), it renews the token once and repeats the call. The token appears in no log output of errors and responses.
- * Other interceptors may be registered before or after, in any order. All other calls pass through unchanged.
+ * Other interceptors may be registered before or after, in any order; they do not see the token. All other calls pass through
+ * unchanged.
  *
  * Calls reject as axios does, and as `TokenProvider.getToken` does if no token can be acquired. `signal`, `cancelToken`
  * and `timeout` (ms) also end a call's wait for a token, with axios' own errors; `timeout` applies to the wait and to each

@@ -434,7 +434,7 @@ describe('the error message for a status', () => {
   const TROUBLE =
     'The token endpoint, or what is in front of it, is in trouble: try again later. Some return this for a wrong client or secret, too. ' +
     "A server that takes a form instead of JSON needs bodyFormat: 'form'."
-  const CLIENT = `Check authUrl to its last slash, clientId and clientSecret, and how the endpoint expects them (${REJECTED}).`
+  const CLIENT = `Check authUrl and its path, clientId and clientSecret, and how the endpoint expects them (${REJECTED}).`
   const DENIED =
     'Unless that says why, check authUrl, clientId and clientSecret, that this client may ask for this audience, or has to send none ' +
     '(merchant-auth/docs/troubleshooting.md#the-token-endpoint-rejects-the-client), and whether a firewall or a gateway rejects the ' +

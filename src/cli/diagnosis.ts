@@ -204,7 +204,7 @@ export function diagnoseTimeout(connection: Connection): NetworkFinding {
   const { host, socket, proxy, proxyHint, resolvedTo } = connection
   if (socket !== undefined) {
     const advice =
-      `${host} accepts connections, but does not respond, or not to the end, or is slow. Try again later, or allow more time with ` +
+      `${host} accepts connections, but does not respond, does not complete its response, or is slow. Try again later, or allow more time with ` +
       '--timeout-ms. If curl gets a response at once, a firewall may not like the User-Agent "node" ' +
       '(docs/another-token-endpoint.md#further-headers).'
     return { step: 'response', text: 'no response in time', advice }
@@ -214,8 +214,8 @@ export function diagnoseTimeout(connection: Connection): NetworkFinding {
     const advice = `${NO_DNS}${proxyHint === undefined ? '' : ` ${proxyHint}`}`
     return { step: 'name', text: `cannot resolve ${host} in time`, advice }
   }
-  const both = proxyHint ?? 'If this network requires a proxy, set HTTPS_PROXY and NODE_USE_ENV_PROXY=1.'
-  const hint = connection.isLoopback ? '' : ` ${both}`
+  const proxies = proxyHint ?? 'If this network requires a proxy, set HTTPS_PROXY and NODE_USE_ENV_PROXY=1.'
+  const hint = connection.isLoopback ? '' : ` ${proxies}`
   const advice =
     'A firewall may drop the packets, the host or the port in the URL may be wrong, or the server may not speak TLS.' +
     hint

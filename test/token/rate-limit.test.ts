@@ -610,6 +610,28 @@ describe('renewToken, called by hand', () => {
     expect(await api.call()).toEqual([200, 5, 6])
   })
 
+  it('has gaps that double, also hours after a doubt of attached calls began', async () => {
+    const made = attachedRig({ expires_in: 20 * 36_000 })
+    await made.api.call()
+    await made.api.call(REFUSED_URL)
+    await made.clock.advance(5 * HOUR_MS)
+    expect(await renewed(made)).toBe(true)
+    await made.clock.advance(1_000)
+    expect(await renewed(made)).toBe(true)
+    await made.clock.advance(1_000)
+    expect(await renewed(made)).toBe(false)
+  })
+
+  it('answers the 401s that were counted for attached calls', async () => {
+    const { api, clock, provider } = attachedRig()
+    expect(await api.call(REFUSED_URL)).toEqual([401, 1, 2]) // from now on the API is in doubt
+    await clock.advance(AFTER_GAP_MS)
+    const token = await provider.getToken()
+    await provider.renewToken(token, { url: MERCHANT_URL })
+    await clock.advance(AFTER_GAP_MS)
+    expect(await api.call(REFUSED_URL)).toEqual([401, 3, 2]) // the token before, and no renewal
+  })
+
   it('is limited for each apiUrls entry by itself', async () => {
     const made = long()
     expect(await renewed(made)).toBe(true)

@@ -419,7 +419,7 @@ describe('an error response (RFC 6749)', () => {
 
 const FORMAT =
   'Check authUrl, clientId, clientSecret and audience. ' +
-  "A server that takes a form instead of JSON needs bodyFormat: 'form'. If it misses another field: tokenParameters."
+  "A server that takes a form instead of JSON needs bodyFormat: 'form'. If it requires a further field: tokenParameters."
 const REJECTED = 'merchant-auth/docs/troubleshooting.md#the-token-endpoint-rejects-the-client'
 const GRANT_TYPE =
   `Check authUrl, and whether the service has a grant_type of its own (${REJECTED}). ` +
@@ -641,7 +641,7 @@ describe('the error message for a status', () => {
     const error = await failure(status(code, oauth('invalid_request')), { bodyFormat: 'form' })
     expect(error.message).toBe(
       `${WHERE} returned ${code} (invalid_request). ${FORMAT.slice(0, FORMAT.indexOf(' A server'))} If it misses a field that you send: ` +
-        'merchant-auth/docs/troubleshooting.md#the-token-endpoint-rejects-the-client. If it misses another field: tokenParameters.',
+        'merchant-auth/docs/troubleshooting.md#the-token-endpoint-rejects-the-client. If it requires a further field: tokenParameters.',
     )
   })
 

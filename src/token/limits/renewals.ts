@@ -134,15 +134,14 @@ export class Renewals {
     // Otherwise another process has counted it.
     if (isRequested) {
       const isFirst = state.neededCount === 0
-      const isLate = !isFirst && at - state.inDoubtSince >= MAX_DOUBT_MS
+      const isLate = isReported && !isFirst && at - state.inDoubtSince >= MAX_DOUBT_MS
       if (isReported && !isLate)
         state.neededCount = doubled(state.neededCount, { first: FIRST_COUNT, most: MAX_COUNT })
       if (isLate) this.#endGap() // 401s that are not about the token must not keep doubling the gap, one renewal after the other
       state.fullAt = Math.max(state.fullAt, at) + REFILL_MS
       this.#beginGap(at)
     }
-    if (!isReported) return
-    state.inDoubtSince = at
+    if (isReported) state.inDoubtSince = at
     this.#endCounting()
   }
 

@@ -116,7 +116,8 @@ const KINDS: readonly Kind[] = [
     isLasting: true,
   },
   {
-    pattern: /^ERR_SSL_[\w/]*_ALERT_\w*(?:CERT|UNKNOWN_CA)/,
+    pattern:
+      /^ERR_SSL_[\w/]*_ALERT_\w*(?:CERT|UNKNOWN_CA)|received fatal alert: (?:\w*Certificate|UnknownCA)/,
     step: 'tls',
     advice: MUTUAL_TLS,
     isLasting: true,
@@ -201,16 +202,15 @@ const KINDS: readonly Kind[] = [
     isLasting: true,
   },
   {
-    // A later attempt may succeed.
     pattern: /^(?:Request failed with|Response) (?:status )?code \d{3}\b/,
-    step: 'connection',
+    step: 'response',
     advice: THROWN_STATUS,
   },
   {
     pattern: /^SyntaxError$/,
     step: 'connection',
     advice:
-      "The fetch function parsed text that is not JSON. With bodyFormat: 'form', the body of the request is none. Otherwise, something " +
+      "The fetch function parsed text that is not JSON. With bodyFormat: 'form', the body of the request is not JSON. Otherwise, something " +
       'other than the token endpoint may respond, such as a maintenance page, a login, a proxy or a firewall: check the URL that the ' +
       'function calls, and log the text once.',
   },

@@ -155,7 +155,7 @@ export function adviceFor(
     format:
       `Check authUrl, clientId, ${credential.option} and audience.` +
       (form || ` If it misses a field that you send: ${CLIENT_REFUSED}.`) +
-      ' If it misses another field: tokenParameters.',
+      ' If it requires a further field: tokenParameters.',
     'no-endpoint':
       'Check authUrl, which /oauth/token is appended to. If the path or the method is another one: ' +
       'merchant-auth/docs/another-token-endpoint.md.',

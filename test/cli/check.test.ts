@@ -543,6 +543,22 @@ describe('check --call', () => {
     )
   })
 
+  it('warns about a web page in place of an API', async () => {
+    const page = createServer((_, response) =>
+      response.writeHead(200, { 'content-type': 'text/html' }).end('<html>'),
+    )
+    const url = `http://127.0.0.1:${await listening(page)}/app`
+    const { code, last } = await check(at, ['--call', `${url}/orders`], {
+      MERCHANT_AUTH_API_URLS: `merchant=${url}`,
+    })
+    expect(code).toBe(0)
+    expect(last).toMatchObject({
+      step: 'call',
+      result: 'warning',
+      text: expect.stringMatching(/, as text\/html$/),
+    })
+  })
+
   it('does not follow redirects', async () => {
     at.test.fail('merchant', { kind: 'redirect', location: 'https://other.example/secret?x=4711' })
     expect((await call())?.text).toMatch(/a redirect to https:\/\/other\.example$/)

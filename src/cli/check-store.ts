@@ -210,11 +210,12 @@ const DIRECTORY_ADVICE: Readonly<Record<string, string>> = {
   ENOTDIR: NOT_A_DIRECTORY,
 }
 const CLUSTER =
-  'This is a Redis Cluster, and the command uses a client for a single node. A service with createCluster or Redis.Cluster can use it.'
+  'This is a Redis Cluster, and the command uses a client for a single node. A service with createCluster or Redis.Cluster ' +
+  'can use it.'
 const CHECK_DIRECTORY = 'Check its path, its owner and its files.'
 const CHECK_REDIS =
-  'Check the URL (rediss: where the server wants TLS), whether Redis is running, and whether its user may use EVAL, GET, SET, DEL and ' +
-  'PTTL on merchant-auth:*. What a code means: docs/troubleshooting.md#merchant_auth_store_failed.'
+  'Check the URL (rediss: where the server wants TLS), whether Redis is running, and whether its user may use EVAL, GET, ' +
+  'SET, DEL and PTTL on merchant-auth:*. What a code means: docs/troubleshooting.md#merchant_auth_store_failed.'
 
 function adviceFor(kind: StoreLocation['kind'], code = ''): string {
   if (kind === 'redis') return CHECK_REDIS

@@ -338,7 +338,9 @@ const CALL_ADVICE: Readonly<Record<number, string>> = {
   403:
     'The API, or a firewall in front of it, does not allow this request. Check the URL. The client may lack a permission, a ' +
     'scope or a product, the API may want a further key, which this command does not send, the token is for another ' +
-    'audience or environment, or the URL names a store of another client: check MERCHANT_AUTH_AUDIENCE and --token-parameter scope=…, and ask the service. Once it has granted it, replace the token of running processes (docs/production.md).',
+    'audience or environment, or the URL names a store of another client: check MERCHANT_AUTH_AUDIENCE and ' +
+    '--token-parameter scope=…, and ask the service. Once it has granted it, replace the token of running processes ' +
+    '(docs/production.md).',
   429: 'Too many calls were made. Try again later.',
   431:
     'The headers are too long for the API, or for a gateway in front of it: the token is, if it has many permissions. Ask the ' +

@@ -74,7 +74,8 @@ function proxyHintFor(env: CommandContext['env']): string | undefined {
   const name = ['HTTPS_PROXY', 'https_proxy', 'HTTP_PROXY', 'http_proxy'].find((variable) => env[variable])
   return (
     name &&
-    `${name} is set, but Node.js before 22.21 cannot use it, and newer versions need NODE_USE_ENV_PROXY=1 in the environment. It does not matter for a host in NO_PROXY.`
+    `${name} is set, but Node.js before 22.21 cannot use it, and newer versions need NODE_USE_ENV_PROXY=1 in the ` +
+      `environment. It does not matter for a host in NO_PROXY.`
   )
 }
 

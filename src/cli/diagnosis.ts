@@ -116,7 +116,9 @@ function adviceForRejection(
     format: FORMAT + form + fields,
     'no-endpoint': NO_ENDPOINT,
     'too-many': `Too many tokens were requested. Try again ${laterIn(answer)}.`,
-    server: `The token endpoint, or what is in front of it, is in trouble. Try again ${laterIn(answer)}.${status === 500 ? ` ${WRONG_CLIENT_TOO}${form}` : ''}`,
+    server:
+      `The token endpoint, or what is in front of it, is in trouble. Try again ` +
+      `${laterIn(answer)}.${status === 500 ? ` ${WRONG_CLIENT_TOO}${form}` : ''}`,
     other:
       'Unless the response says why, check MERCHANT_AUTH_URL, the client ID and its secret or assertion, and ' +
       'MERCHANT_AUTH_AUDIENCE, and that they belong to one environment.',
@@ -159,10 +161,12 @@ const GRANT_TYPE =
   'service.'
 const NO_OAUTH_ERROR =
   ' The response contains no usual OAuth error, so it may come from an API, from a server whose token endpoint has another ' +
-  'path or a slash at its end (check MERCHANT_AUTH_URL, and docs/another-token-endpoint.md), or from something in between, such as a firewall, an IP allowlist or a gateway.'
+  'path or a slash at its end (check MERCHANT_AUTH_URL, and docs/another-token-endpoint.md), or from something in between, ' +
+  'such as a firewall, an IP allowlist or a gateway.'
 const NO_ENDPOINT =
-  'There is no token endpoint at this URL, or it wants another method. Check MERCHANT_AUTH_URL; /oauth/token is appended to it where it is ' +
-  'missing. A program calls another path in its option fetch, which the command cannot use (docs/another-token-endpoint.md).'
+  'There is no token endpoint at this URL, or it wants another method. Check MERCHANT_AUTH_URL; /oauth/token is appended ' +
+  'to it where it is missing. A program calls another path in its option fetch, which the command cannot use ' +
+  '(docs/another-token-endpoint.md).'
 const SCOPE =
   'The token endpoint wants a scope, or another one: set it with --token-parameter, or in MERCHANT_AUTH_TOKEN_PARAMETERS ' +
   '(scope=…).'
@@ -204,9 +208,9 @@ export function diagnoseTimeout(connection: Connection): NetworkFinding {
   const { host, socket, proxy, proxyHint, resolvedTo } = connection
   if (socket !== undefined) {
     const advice =
-      `${host} accepts connections, but does not respond, does not complete its response, or is slow. Try again later, or allow more time with ` +
-      '--timeout-ms. If curl gets a response at once, a firewall may not like the User-Agent "node" ' +
-      '(docs/another-token-endpoint.md#further-headers).'
+      `${host} accepts connections, but does not respond, does not complete its response, or is slow. Try again later, ` +
+      'or allow more time with --timeout-ms. If curl gets a response at once, a firewall may not like the User-Agent ' +
+      '"node" (docs/another-token-endpoint.md#further-headers).'
     return { step: 'response', text: 'no response in time', advice }
   }
   if (proxy !== undefined) return diagnoseProxy(connection, ' in time')

@@ -43,10 +43,11 @@ const NO_SANDBOX =
   'its output to .env again. In a container, localhost is the container itself. Otherwise check the port in the URL, and ' +
   'whether the service is running.'
 const THROWN_STATUS =
-  'The fetch function throws where the status of a response is an error, be it of this or of another URL that it calls. Let it return that response, too: with axios validateStatus: () => true, ' +
-  'with got and ky throwHttpErrors: false.'
+  'The fetch function throws where the status of a response is an error, be it of this or of another URL that it calls. ' +
+  'Let it return that response, too: with axios validateStatus: () => true, with got and ky throwHttpErrors: false.'
 const UNKNOWN =
-  'Unless the reason says more, check the URL, the network, the firewall, the proxy, and your own fetch function, if there is one.'
+  'Unless the reason says more, check the URL, the network, the firewall, the proxy, and your own fetch function, if there ' +
+  'is one.'
 
 /** What to do about a DNS server that does not respond. */
 export const NO_DNS: string =
@@ -108,7 +109,7 @@ const KINDS: readonly Kind[] = [
   },
   {
     pattern:
-      /^(?:ERR_TLS_CERT_ALTNAME_INVALID|HOSTNAME_MISMATCH)$|invalid peer certificate: (?:certificate not valid for name|NotValidForName)/,
+      /^(?:ERR_TLS_CERT_ALTNAME_INVALID|HOSTNAME_MISMATCH)$|invalid peer certificate: .*not ?valid ?for ?name/i,
     step: 'tls',
     advice:
       'The certificate is for another host name. Check the host name in the URL, and the address that it resolves to (in ' +
@@ -134,8 +135,8 @@ const KINDS: readonly Kind[] = [
     pattern: /^(?:UNSPECIFIED|INVALID_PURPOSE|PATH_LENGTH_EXCEEDED)$/,
     step: 'tls',
     advice:
-      'Node.js refuses the certificate, or one of its authorities: the key or the signature (SHA-1) is too weak, or it is not for ' +
-      'servers. Its operator, or that of a proxy that intercepts TLS, has to replace it.',
+      'Node.js refuses the certificate, or one of its authorities: the key or the signature (SHA-1) is too weak, or it ' +
+      'is not for servers. Its operator, or that of a proxy that intercepts TLS, has to replace it.',
     isLasting: true,
   },
   {
@@ -160,16 +161,16 @@ const KINDS: readonly Kind[] = [
     step: 'program',
     advice:
       'A private key or a certificate cannot be read. In a variable, its line breaks may be the letters \\n: then ' +
-      "key.replaceAll('\\\\n', '\\n'). Also check the passphrase, whether key and certificate belong together, and that a PFX file is " +
-      'not in the old RC2 format.',
+      "key.replaceAll('\\\\n', '\\n'). Also check the passphrase, whether key and certificate belong together, and that a " +
+      'PFX file is not in the old RC2 format.',
     isLasting: true,
   },
   {
     pattern: /^ERR_ACCESS_DENIED$/,
     step: 'program',
     advice:
-      'The permission model of Node.js does not allow this. Start the program with the flag that the reason names; for the network ' +
-      'it is --allow-net.',
+      'The permission model of Node.js does not allow this. Start the program with the flag that the reason names; for ' +
+      'the network it is --allow-net.',
     isLasting: true,
   },
   {
@@ -183,16 +184,16 @@ const KINDS: readonly Kind[] = [
     pattern: /^Proxy response \((?:403|407)\)|^Proxy Authentication Required/,
     step: 'connection',
     advice:
-      'The proxy refuses. For 407 check the user name and the password in its URL (HTTPS_PROXY, HTTP_PROXY for http: URLs); for 403 ' +
-      'ask its operator to allow this host, or add a host of your own network to NO_PROXY.',
+      'The proxy refuses. For 407 check the user name and the password in its URL (HTTPS_PROXY, HTTP_PROXY for http: ' +
+      'URLs); for 403 ask its operator to allow this host, or add a host of your own network to NO_PROXY.',
     isLasting: true,
   },
   {
     pattern: /^(?:ERR_INVALID_URL|unknown scheme)$/,
     step: 'program',
     advice:
-      'Correct the URL that the fetch function calls: it must be absolute. With axios, also check HTTPS_PROXY (special characters of a ' +
-      'password are percent-encoded).',
+      'Correct the URL that the fetch function calls: it must be absolute. With axios, also check HTTPS_PROXY (special ' +
+      'characters of a password are percent-encoded).',
     isLasting: true,
   },
   {
@@ -210,9 +211,9 @@ const KINDS: readonly Kind[] = [
     pattern: /^SyntaxError$/,
     step: 'connection',
     advice:
-      "The fetch function parsed text that is not JSON. With bodyFormat: 'form', the body of the request is not JSON. Otherwise, something " +
-      'other than the token endpoint may respond, such as a maintenance page, a login, a proxy or a firewall: check the URL that the ' +
-      'function calls, and log the text once.',
+      "The fetch function parsed text that is not JSON. With bodyFormat: 'form', the body of the request is not JSON. " +
+      'Otherwise, something other than the token endpoint may respond, such as a maintenance page, a login, a proxy or a ' +
+      'firewall: check the URL that the function calls, and log the text once.',
   },
   {
     // Before ERR_HTTP2_, which may succeed later.
@@ -241,16 +242,16 @@ const KINDS: readonly Kind[] = [
     pattern: /^UND_ERR_(?:DESTROYED|CLOSED)$/,
     step: 'connection',
     advice:
-      'This program has closed the dispatcher of undici (Agent, ProxyAgent, MockAgent, or the global one) that sends token requests. ' +
-      'Close it after tokens.close(), or create a new one.',
+      'This program has closed the dispatcher of undici (Agent, ProxyAgent, MockAgent, or the global one) that sends ' +
+      'token requests. Close it after tokens.close(), or create a new one.',
   },
   {
     pattern:
       /\bExpected signal .*AbortSignal|cannot be properly polyfilled|^Cross-Origin Request Blocked|^fetch is not a function$/,
     step: 'program',
     advice:
-      'fetch or AbortSignal is missing or replaced. In a test (jsdom, happy-dom), run it in the environment "node" (Jest 28 or newer): ' +
-      `${inManual('test-environments')}. In a program, use the fetch of Node.js.`,
+      'fetch or AbortSignal is missing or replaced. In a test (jsdom, happy-dom), run it in the environment "node" (Jest ' +
+      `28 or newer): ${inManual('test-environments')}. In a program, use the fetch of Node.js.`,
     isLasting: true,
   },
   { pattern: /^ReferenceError$/, step: 'program', advice: 'Correct the fetch function.', isLasting: true },
@@ -258,8 +259,8 @@ const KINDS: readonly Kind[] = [
     pattern: /^Proxy response \(\d+\)/,
     step: 'connection',
     advice:
-      'The proxy did not open a tunnel to this host. For 502 to 504 it cannot reach the host: check the URL. For others, check the ' +
-      'address of the proxy (HTTPS_PROXY).',
+      'The proxy did not open a tunnel to this host. For 502 to 504 it cannot reach the host: check the URL. For others, ' +
+      'check the address of the proxy (HTTPS_PROXY).',
   },
   {
     // The fetch of Node.js 26, and undici 8, use HTTP/2 where the server offers it.
@@ -273,8 +274,9 @@ const KINDS: readonly Kind[] = [
     pattern: /^ENOTFOUND$/,
     step: 'name',
     advice:
-      'Check the spelling of the host name in the URL, or, if this is the name of a proxy, in HTTPS_PROXY. In a container or a private ' +
-      'network, check the DNS settings. Behind a proxy, fetch needs NODE_USE_ENV_PROXY=1 besides HTTPS_PROXY, and Node.js 22.21.',
+      'Check the spelling of the host name in the URL, or, if this is the name of a proxy, in HTTPS_PROXY. In a ' +
+      'container or a private network, check the DNS settings. Behind a proxy, fetch needs NODE_USE_ENV_PROXY=1 besides ' +
+      'HTTPS_PROXY, and Node.js 22.21.',
   },
   {
     pattern: /^EAI_AGAIN$/,
@@ -290,8 +292,8 @@ const KINDS: readonly Kind[] = [
     pattern: /^ECONNREFUSED$/,
     step: 'connection',
     advice:
-      'Nothing listens on this port, or a firewall rejects the connection. Check the port in the URL, or, if this is the address ' +
-      'of a proxy, in HTTPS_PROXY, and whether the service is running.',
+      'Nothing listens on this port, or a firewall rejects the connection. Check the port in the URL, or, if this is the ' +
+      'address of a proxy, in HTTPS_PROXY, and whether the service is running.',
   },
   {
     pattern: /^(?:EMFILE|ENFILE)$/,
@@ -310,8 +312,8 @@ const KINDS: readonly Kind[] = [
     pattern: /before secure TLS connection was established/,
     step: 'tls',
     advice:
-      'The connection was closed during the TLS handshake. A firewall or a proxy, a port that does not speak TLS, a missing client ' +
-      'certificate (mutual TLS), or no common TLS version may do that. Check the URL, and try again.',
+      'The connection was closed during the TLS handshake. A firewall or a proxy, a port that does not speak TLS, a ' +
+      'missing client certificate (mutual TLS), or no common TLS version may do that. Check the URL, and try again.',
   },
   {
     pattern: /^ECONNRESET$|Connection reset by peer/,

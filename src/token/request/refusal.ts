@@ -142,10 +142,13 @@ export function adviceFor(
     bodyFormat === 'json' ? " A server that takes a form instead of JSON needs bodyFormat: 'form'." : ''
   const { reason, isExplained } = refusalOf(status, oauth)
   const advice: Readonly<Record<RefusalReason, string>> = {
-    client: `Check authUrl and its path, clientId and ${credential.option}, and how the endpoint expects them (${CLIENT_REFUSED}).`,
+    client:
+      `Check authUrl and its path, clientId and ${credential.option}, and how the endpoint expects them ` +
+      `(${CLIENT_REFUSED}).`,
     audience: isExplained
       ? 'Check what the response says, and that this client may ask for this audience.'
-      : `Unless that says why, check authUrl, clientId and ${credential.option}, that this client may ask for this audience, or has to send none ` +
+      : `Unless that says why, check authUrl, clientId and ${credential.option}, that this client may ask for this ` +
+        `audience, or has to send none ` +
         `(${CLIENT_REFUSED}), and whether a firewall or a gateway rejects the request.`,
     grant:
       'Check authUrl and clientId. If they are correct, ask the service whether this client is enabled, and may use the client ' +

@@ -197,8 +197,8 @@ export class TokenRequest {
     if (leftMs === 0) return 'was not sent: the process stood still, and timeoutMs had passed. Try again.'
     if (status !== undefined)
       return (
-        `returned ${status}, but not its whole body within ${leftMs} ms. Its Content-Length may be larger than the body, or a proxy ` +
-        'holds the rest back: ask the operator, or raise timeoutMs.'
+        `returned ${status}, but not its whole body within ${leftMs} ms. Its Content-Length may be larger than the body, ` +
+        'or a proxy holds the rest back: ask the operator, or raise timeoutMs.'
       )
     const circle = this.#options.fetch
       ? ' If the option fetch uses a client that has this token, it waits for itself.'
@@ -273,7 +273,8 @@ export class TokenRequest {
     const name = this.#options.fetch === undefined ? 'global fetch' : 'option fetch'
     return this.#failure(
       `POST ${this.#endpoint} has no response: the function of the ${name} returned something that is not a Response ` +
-        '(no headers.get, or no body), or one that was read before. Return what fetch returns, or create one each time: Response.json(…).',
+        '(no headers.get, or no body), or one that was read before. Return what fetch returns, or create one each time: ' +
+        'Response.json(…).',
       { code: 'ERR_TOKEN_NETWORK', retryable: false },
     )
   }
@@ -387,7 +388,10 @@ function unusableBecause(fields: readonly string[]): readonly [kind: string, adv
   return ['no token response', advice]
 }
 
-/** Whether this is a response, whose body can be read if the token may be in it, and not what a mock or a mistaken function returns instead. */
+/**
+ * Whether this is a response, and not what a mock or a mistaken function returns instead. The body that the token is in must be
+ * unread.
+ */
 function isResponse(response: Partial<Response> | null | undefined): boolean {
   const isOne = typeof response?.headers?.get === 'function' && typeof response.body === 'object'
   return isOne && !(response.ok === true && response.bodyUsed === true)

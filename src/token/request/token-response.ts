@@ -70,7 +70,8 @@ export async function readTokenResponse(
     const reason = `must not be longer than ${MAX_ANSWER_BYTES} bytes`
     return { kind: 'invalid', issues: [{ field: 'body', reason }] }
   }
-  if (text === '') throw new Error(`The body is empty, with status ${response.status}`) // some proxies do this: it counts as incomplete
+  // Some proxies do this: it counts as incomplete.
+  if (text === '') throw new Error(`The body is empty, with status ${response.status}`)
   const body = parseJson(text)
   const value = fieldOf(body, 'access_token')
   if (typeof value === 'string') secrets.add(value) // even if the response is invalid

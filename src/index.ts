@@ -36,12 +36,8 @@ export type {
 export { type OptionsFromEnv, optionsFromEnv } from './options/from-env.ts'
 export type { AssertionEndpoint, AttachOptions, TokenProviderOptions } from './options/options.ts'
 export type { TokenStore } from './store/token-store.ts'
-export {
-  createTokenProvider,
-  type GetTokenOptions,
-  type RenewOptions,
-  type TokenProvider,
-} from './token/provider.ts'
+export { createTokenProvider } from './token/client-credentials-provider.ts'
+export type { GetTokenOptions, RenewOptions, TokenProvider } from './token/provider.ts'
 export type { AccessToken } from './token/request/access-token.ts'
 
 refuseOldNode()

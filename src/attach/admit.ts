@@ -1,7 +1,8 @@
 /** Which calls get the token: decided by the URL, and by what the caller set. */
 import type { Destinations } from '../environment/destinations.ts'
 import type { TokenWithheldEvent } from '../events/events.ts'
-import type { Sender } from './sender.ts'
+import type { TokenProvider } from '../token/provider.ts'
+import { isOfAttachment } from './sent-headers.ts'
 
 /** Why a call goes without the token. */
 export type WithheldReason = TokenWithheldEvent['reason']
@@ -20,7 +21,7 @@ interface Attachment {
   readonly destinations: Destinations
   /** Whether the token's header is `Authorization`. */
   readonly isAuthorization: boolean
-  readonly sender: Sender
+  readonly tokens: TokenProvider
 }
 
 /** What the caller set on a call. */
@@ -33,7 +34,7 @@ interface Own {
 
 /** Decides on a call. */
 export function admit(
-  { destinations, isAuthorization, sender }: Attachment,
+  { destinations, isAuthorization, tokens }: Attachment,
   url: string,
   { header, credentials }: Own,
 ): Decision {
@@ -43,7 +44,7 @@ export function admit(
   const hasCredentials = isAuthorization && (credentials === true || hasUserInfo)
   if (api === undefined) return hasHeader || hasCredentials ? 'other-service' : 'destination'
   if (!hasHeader && !hasCredentials) return 'attach'
-  if (sender.isSentByOther(header)) return 'other-attachment'
+  if (isOfAttachment(tokens, header)) return 'other-attachment'
   return hasHeader ? 'own-header' : 'own-credentials'
 }
 

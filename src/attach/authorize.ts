@@ -1,9 +1,9 @@
 /**
  * The policy that all clients share for a call that gets the token: acquire it, send, decide on the response, renew, and send
- * once more. A client for another library supplies an {@link AuthorizedCall}.
+ * again. A client for another library supplies an {@link AuthorizedCall}.
  */
 import { mayKeepToken } from '../environment/destinations.ts'
-import type { RenewOptions, TokenProvider } from '../token/provider.ts'
+import type { TokenProvider } from '../token/provider.ts'
 import type { AccessToken } from '../token/request/access-token.ts'
 import { watchBody } from './body.ts'
 import type { AttachContext } from './context.ts'
@@ -27,12 +27,26 @@ export interface WaitingCall {
   onError?(error: unknown): void
 }
 
-/** What a call sends: a token, and its body. */
+/** One send of a call. */
 export interface Attempt {
   readonly token: AccessToken
   /** The body of the call; in place of a stream that failed while the call waited, one that fails in the same way. */
   readonly body: unknown
+  /** The tokens that the call was rejected with before, the last one last. */
+  readonly rejected: readonly AccessToken[]
+  /** Whether a rejection is final: no token follows that was requested for this call, or was the last one. */
+  readonly isLast: boolean
 }
+
+const NONE: readonly AccessToken[] = []
+
+/** The first send of a call. */
+export function firstAttempt(token: AccessToken, body: unknown): Attempt {
+  return { token, body, rejected: NONE, isLast: false }
+}
+
+/** With a token, with another one that cost nothing, and with one that was requested. */
+export const MAX_SENDS = 3
 
 /** What reports and events say of a call. */
 export interface CallTarget {
@@ -67,13 +81,13 @@ export interface Rejection {
   readonly redirectedTo: string | undefined
 }
 
-/** Makes a call with the token: at most twice. */
+/** Makes a call with the token, in at most {@link MAX_SENDS} sends. */
 export function authorize<Outcome, Result>(
   call: AuthorizedCall<Outcome, Result>,
   context: AttachContext,
 ): Promise<Result> {
   const token = context.tokens.currentToken()
-  if (token !== undefined) return sendWith({ token, body: call.body }, call, context)
+  if (token !== undefined) return sendWith(firstAttempt(token, call.body), call, context)
   return waitForToken(call, context.tokens).then((attempt) => sendWith(attempt, call, context))
 }
 
@@ -82,76 +96,41 @@ function sendWith<Outcome, Result>(
   call: AuthorizedCall<Outcome, Result>,
   context: AttachContext,
 ): Promise<Result> {
-  const { sender } = context
-  const onOutcome = (outcome: Outcome): Result | Promise<Result> => {
-    sender.end()
-    const status = call.statusOf(outcome)
-    const isRejection = reportAnswer(context, call, { token: attempt.token, status })
-    return isRejection && mayRenew(call, call.rejectionOf(outcome), context)
+  return call.send(attempt).then((outcome) => {
+    const isRejection = report(attempt, call, { status: call.statusOf(outcome), context })
+    return isRejection && mayRenew(attempt, call, { rejection: call.rejectionOf(outcome), context })
       ? sendAgain(attempt, outcome, call, context)
       : call.settle(outcome)
-  }
-  const onError = (error: unknown): never => {
-    sender.end()
-    throw error
-  }
-  sender.start()
-  try {
-    return call.send(attempt).then(onOutcome, onError)
-  } catch (error) {
-    return onError(error)
-  }
+  })
 }
 
-/** How an API answered. */
-interface Answer {
-  readonly token: AccessToken
-  readonly status: number | undefined
-  /** The token with which the call was sent before. */
-  readonly rejected?: AccessToken | undefined
+async function sendAgain<Outcome, Result>(
+  attempt: Attempt,
+  outcome: Outcome,
+  call: AuthorizedCall<Outcome, Result>,
+  context: AttachContext,
+): Promise<Result> {
+  const held = call.repeatable ? call.hold(outcome) : undefined
+  const next = await nextAttempt(attempt, call, { held, context })
+  return next === undefined ? call.settle(outcome) : sendWith(next, call, context)
 }
 
 /**
  * Reports to the provider how an API answered: what it accepts decides what a 401 means. Returns whether the status is one
  * that rejects a token.
  */
-export function reportAnswer(
-  { provider, renewOnStatus }: AttachContext,
-  { url, method }: CallTarget,
-  { token, status, rejected }: Answer,
+export function report(
+  { token, rejected }: Attempt,
+  { url }: Pick<CallTarget, 'url'>,
+  {
+    status,
+    context: { provider, renewOnStatus },
+  }: { readonly status: number | undefined; readonly context: AttachContext },
 ): boolean {
   if (status === undefined) return false
   const isRejection = renewOnStatus.includes(status)
-  provider.answered({ url, method, token, status, rejected, isRejection })
+  provider.answered({ url, token, status, isRejection, rejected: rejected.at(-1) })
   return isRejection
-}
-
-async function sendAgain<Outcome, Result>(
-  { token: rejected, body }: Attempt,
-  outcome: Outcome,
-  call: AuthorizedCall<Outcome, Result>,
-  context: AttachContext,
-): Promise<Result> {
-  const held = call.repeatable ? call.hold(outcome) : undefined
-  if (held === undefined) {
-    renewForNextCall(rejected, call, context)
-    return call.settle(outcome)
-  }
-  const token = await renew(rejected, call, { context, held }).catch((reason: unknown) => {
-    held.discard()
-    throw reason
-  })
-  if (token === undefined) return call.settle(outcome)
-  held.discard()
-  context.sender.start()
-  let repeated: Outcome
-  try {
-    repeated = await call.send({ token, body })
-  } finally {
-    context.sender.end()
-  }
-  reportAnswer(context, call, { token, status: call.statusOf(repeated), rejected })
-  return call.settle(repeated)
 }
 
 /** Waits for a token. */
@@ -160,7 +139,7 @@ export async function waitForToken(call: WaitingCall, tokens: TokenProvider): Pr
   const { signal, end } = call.startWait()
   try {
     const token = await tokens.getToken({ signal })
-    return { token, body: bodyToSend() }
+    return firstAttempt(token, bodyToSend())
   } catch (error) {
     call.onError?.(error)
     throw error
@@ -174,53 +153,52 @@ export async function waitForToken(call: WaitingCall, tokens: TokenProvider): Pr
  * report a lack of scope (RFC 6750 §3.1).
  */
 export function mayRenew(
+  { isLast }: Attempt,
   { url }: Pick<CallTarget, 'url'>,
-  { redirectedTo, challenge }: Rejection,
-  { destinations }: Pick<AttachContext, 'destinations'>,
+  { rejection, context }: { readonly rejection: Rejection; readonly context: AttachContext },
 ): boolean {
-  if (redirectedTo !== undefined && !mayKeepToken(url, redirectedTo, destinations)) return false
+  const { challenge, redirectedTo } = rejection
+  if (isLast || (redirectedTo !== undefined && !mayKeepToken(url, redirectedTo, context.destinations)))
+    return false
   return !LACKS_SCOPE.test(String(challenge).replace(/\\([^"\\])/g, '$1'))
 }
 
-/** Renews the token of a call that is not repeated. */
-export function renewForNextCall(rejected: AccessToken, call: CallTarget, context: AttachContext): void {
-  const options = renewalOptions(call, context, { canRepeat: false })
-  context.tokens.renewToken(rejected, options).catch(() => {}) // its failure is an event
-}
-
-function renewalOptions(
-  { url, method }: CallTarget,
-  { provider }: AttachContext,
-  attachment: { readonly canRepeat: boolean },
-): RenewOptions {
-  return { url, method, ...(provider.isReportedTo && { attachment }) }
-}
-
-/** What renews the token, and the response that waits meanwhile. */
-interface Renewal {
+/** The response that waits for the next send, and what sends it. */
+interface Repetition {
+  /** Undefined if the call cannot be repeated, or its response cannot wait. */
+  readonly held: HeldBody | undefined
   readonly context: AttachContext
-  readonly held: Pick<HeldBody, 'overflow'>
 }
 
 /**
- * The token to send a rejected call again with; undefined where the caller gets the API's own response: there is no other
- * token, or the response is too large to be held. Then the renewal runs for the next call. Rejects only when the call's
- * signal ends the wait.
+ * The next send of a rejected call; undefined where the caller gets the API's own response: there is no other token, or the
+ * call cannot be repeated, or its response is too large to be held. Then the renewal runs for the next call. Rejects only
+ * when the call's signal ends the wait.
  */
-export async function renew(
-  rejected: AccessToken,
+export async function nextAttempt(
+  attempt: Attempt,
   call: Pick<AuthorizedCall<unknown, unknown>, 'url' | 'method' | 'startWait'>,
-  { context, held }: Renewal,
-): Promise<AccessToken | undefined> {
-  const options = renewalOptions(call, context, { canRepeat: true })
+  { held, context: { provider } }: Repetition,
+): Promise<Attempt | undefined> {
+  const { url, method } = call
+  const rejected = [...attempt.rejected, attempt.token]
+  const rejection = { rejected, url, method, canRepeat: held !== undefined }
+  if (held === undefined) {
+    provider.replacementFor(rejection).catch(() => {}) // its failure is an event
+    return undefined
+  }
   const { signal, end } = call.startWait()
   try {
-    const renewing = context.tokens.renewToken(rejected, { ...options, signal })
-    const renewed = await Promise.race([renewing, held.overflow])
-    return renewed?.value === rejected.value ? undefined : renewed // as a provider of the caller may return it
+    const next = await Promise.race([provider.replacementFor({ ...rejection, signal }), held.overflow])
+    // As a provider of the caller may return it.
+    if (next === undefined || next.token.value === attempt.token.value) return undefined
+    held.discard()
+    const isLast = !next.isFree || rejected.length + 1 === MAX_SENDS
+    return { token: next.token, body: attempt.body, rejected, isLast }
   } catch (error) {
-    if (signal?.aborted) throw signal.reason ?? error // signals of other packages may have no reason
-    return undefined
+    if (!signal?.aborted) return undefined
+    held.discard()
+    throw signal.reason ?? error // signals of other packages may have no reason
   } finally {
     end()
   }

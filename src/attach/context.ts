@@ -5,7 +5,7 @@ import { type AttachedProvider, attachedProviderOf } from '../token/attached-pro
 import type { TokenProvider } from '../token/provider.ts'
 import type { AccessToken } from '../token/request/access-token.ts'
 import type { Header } from './headers.ts'
-import { Sender } from './sender.ts'
+import { noteHeader } from './sent-headers.ts'
 import { WithheldCalls } from './withheld.ts'
 
 /** One attachment of a provider's token to one client. */
@@ -16,8 +16,6 @@ export interface AttachContext extends ResolvedAttach {
   readonly isAuthorization: boolean
   /** The header that carries this token. */
   headerFor(token: AccessToken): Header
-  /** What it is sending. */
-  readonly sender: Sender
   /** The calls that go without the token. */
   readonly withheld: WithheldCalls
   /** Gets what the attachment reports. */
@@ -35,7 +33,6 @@ export function createAttachContext(
   const { header: name, headerKey: key, prefix } = attach
   // One string for all calls: clients check and hash each character of a new one.
   let last: { readonly token: string; readonly header: Header } | undefined
-  const sender = new Sender(tokens)
   return {
     ...attach,
     tokens,
@@ -46,10 +43,9 @@ export function createAttachContext(
     headerFor: ({ value }) => {
       if (last?.token !== value) {
         last = { token: value, header: { name, key, value: prefix + value } }
-        sender.changed(last.header.value)
+        noteHeader(tokens, last.header.value)
       }
       return last.header
     },
-    sender,
   }
 }

@@ -153,10 +153,10 @@ function sendRequest(context: AttachContext, given: RequestCall): Promise<Respon
       const signal = options.signal === undefined ? request.signal : options.signal
       return { signal: signal ?? undefined, end: () => {} }
     },
-    send: ({ token, body: bodyToSend }) => {
+    send: ({ token, body: bodyToSend, isLast }) => {
       const header = context.headerFor(token)
       // In Node.js, the signal of a clone aborts nothing after a garbage collection.
-      if (sent && spare) sent = copyOfRequest(spare, { signal: request.signal })
+      if (sent && spare) sent = copyOfRequest(isLast ? spare : spare.clone(), { signal: request.signal })
       else sent = isInInit ? request : copyOfRequest(request)
       if (isInInit) {
         const parts = { headers: withHeader(headers, header), body: bodyToSend as NonNullable<typeof body> }

@@ -109,7 +109,6 @@ export async function storeFinding(
       const event = typeof given === 'function' ? given() : given
       if (event.type === 'store-failed') failure = event.code
     },
-    beginStep: () => {},
   }
   try {
     const remainsMs = await tokenRemainsMs(entryOfClient(store, resolved, context))

@@ -16,8 +16,6 @@ export interface StoreOperation<T> {
   readonly limitMs: number
   /** Whether it may begin although another one hangs, while the store has not answered this process yet. */
   readonly isUrgent: boolean
-  /** Called when it begins, or begins to wait for a slot, with the limit of that step (ms). */
-  readonly onStep: (limitMs: number) => void
   /** When this is aborted, it does not begin any more. */
   readonly closed?: AbortSignal | undefined
 }
@@ -34,13 +32,11 @@ export class StoreQueue {
   }
 
   /** @throws an error with the code `ETIMEDOUT` if the operation takes too long, or if another one hangs */
-  async run<T>({ run, limitMs, isUrgent, onStep, closed }: StoreOperation<T>, clock: Clock): Promise<T> {
+  async run<T>({ run, limitMs, isUrgent, closed }: StoreOperation<T>, clock: Clock): Promise<T> {
     closed?.throwIfAborted()
     const hasSlot = this.#slots.getValue() > 0
     if (this.#hanging > 0 && !(isUrgent && hasSlot && !this.#hasAnswered)) throw timedOut()
-    if (!hasSlot) onStep(MAX_QUEUE_MS)
     const free = await this.#slot(clock, closed)
-    onStep(limitMs)
     const startedAt = clock.monotonicMs()
     const operation = started(run, closed)
     operation.then(free, free)

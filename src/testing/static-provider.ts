@@ -72,7 +72,12 @@ export function createStaticTokenProvider(options: StaticTokenProviderOptions = 
     [Symbol.asyncDispose]: close,
   }
   const emit = createEmit(options.environment === undefined ? warnOnce() : undefined, environment.name)
-  registerProvider(provider, { emit, secrets: [value], isReportedTo: false, answered: () => {} })
+  registerProvider(provider, {
+    emit,
+    secrets: [value],
+    answered: () => {},
+    replacementFor: async () => undefined,
+  })
   return provider
 }
 

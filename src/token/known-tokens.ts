@@ -1,19 +1,30 @@
 /**
- * Which of the last tokens is in use. A new token does not displace one that works: an API may learn of it later, while it
- * still accepts the one before.
+ * The last two tokens, and which of them is in use. A new token does not displace one that works: an API may learn of it later,
+ * while it still accepts the one before.
  */
 import type { Clock } from '../base/clock.ts'
-import type { CachedToken } from './request/access-token.ts'
+import type { AccessToken, CachedToken } from './request/access-token.ts'
 
-/** The tokens of one provider. One that was replaced stays available until its own expiry margin, whatever the reason. */
+/** The request of this process that a token came from. */
+export interface Origin {
+  /** Its number: the order of a process' own requests does not depend on a clock. */
+  readonly request: number
+  /** The base URL of the API whose 401 it was sent for, if it was. */
+  readonly api: string | undefined
+}
+
+/** The tokens of one provider. */
 export class KnownTokens {
   readonly #clock: Clock
-  #current: CachedToken | undefined
-  #before: CachedToken | undefined
-  #newer: CachedToken | undefined
+  #latest: CachedToken | undefined
+  /** The one before it, available until its own expiry margin, whatever it was replaced for. */
+  #previous: CachedToken | undefined
+  /** Whether the previous one is in use: an API rejected the latest one, and accepts the previous one. */
+  #isBack = false
   #count = 0
   /** The number of each token, in the order in which they were acquired, from 1. */
-  readonly #nthOf = new WeakMap<object, number>()
+  readonly #nthOf = new WeakMap<AccessToken, number>()
+  readonly #originOf = new WeakMap<AccessToken, Origin>()
 
   constructor(clock: Clock) {
     this.#clock = clock
@@ -21,62 +32,75 @@ export class KnownTokens {
 
   /** The token in use, even if it may not be used any more. */
   get current(): CachedToken | undefined {
-    return this.#current
+    return this.#isBack ? this.#previous : this.#latest
   }
 
-  /** The previous token, as long as it may be used. */
+  /** How long (ms) it may still be used. */
+  get servableForMs(): number {
+    return this.current?.servableForMs(this.#clock) ?? 0
+  }
+
+  /** The token in use, if it may be used. */
+  get servable(): AccessToken | undefined {
+    return this.servableForMs > 0 ? this.current?.token : undefined
+  }
+
+  /** The previous token, unless it is in use or may not be used. */
   get before(): CachedToken | undefined {
-    return this.#ifServable(this.#before)
+    return this.#isBack ? undefined : this.#ifServable(this.#previous)
   }
 
-  /** A newer token that an API rejected, while it accepted the one in use: it waits to be tried again, if it may be used. */
+  /** The latest token, where the previous one is in use: it waits to be tried again, if it may be used. */
   get newer(): CachedToken | undefined {
-    return this.#ifServable(this.#newer)
+    return this.#isBack ? this.#ifServable(this.#latest) : undefined
   }
 
-  /** How many tokens were acquired so far: identifies the last one where its value must not appear. */
+  /** How many tokens were acquired so far. */
   get count(): number {
     return this.#count
   }
 
-  /** `isAccepted`: whether an API has accepted a call with a token. */
-  acquired(token: CachedToken, isAccepted: (token: CachedToken | undefined) => boolean): void {
-    const { before } = this
-    const displaced = this.#current
-    const isSame = displaced?.token.value === token.token.value // some endpoints issue one token until it ends
-    const isBetter = isAccepted(before) && !isAccepted(displaced)
-    if (!isSame && !isBetter) this.#before = displaced
-    this.#current = token
-    this.#newer = undefined
+  /**
+   * @param origin the request that it came from; undefined if the store had it
+   * @param isAccepted whether an API has accepted a call with a token
+   */
+  acquired(
+    token: CachedToken,
+    origin: Origin | undefined,
+    isAccepted: (token: CachedToken | undefined) => boolean,
+  ): void {
+    const { before, current } = this
+    const isSame = current?.token.value === token.token.value // some endpoints issue one token until it ends
+    const isBetter = isAccepted(before) && !isAccepted(current)
+    if (!isSame && !isBetter) this.#previous = current
+    this.#latest = token
+    this.#isBack = false
     this.#count += 1
     this.#nthOf.set(token.token, this.#count)
+    if (origin !== undefined) this.#originOf.set(token.token, origin)
   }
 
-  /** Whether a token, as it was handed out, was acquired after another one. */
-  isNewer(token: object, other: object): boolean {
+  /** The request of this process that a token came from, if it did. */
+  originOf(token: AccessToken): Origin | undefined {
+    return this.#originOf.get(token)
+  }
+
+  /** Whether a token was acquired after another one. */
+  isNewer(token: AccessToken, other: AccessToken): boolean {
     return (this.#nthOf.get(token) ?? 0) > (this.#nthOf.get(other) ?? 0)
   }
 
-  /** The previous token is in use again, and the present one waits. */
-  restoreBefore(): void {
-    this.#newer = this.#current
-    this.#current = this.#before
-    this.#before = undefined
+  /** Uses this one of the two from now on. */
+  use(token: AccessToken): void {
+    if (token === this.newer?.token) this.#isBack = false
+    else if (token === this.before?.token) this.#isBack = true
   }
 
-  /** The newer token is in use again, if there is one. */
-  tryNewer(): void {
-    if (this.newer === undefined) return
-    this.#before = this.#current
-    this.#current = this.#newer
-    this.#newer = undefined
-  }
-
-  /** Forgets all of them. */
+  /** Forgets both. */
   clear(): void {
-    this.#current = undefined
-    this.#before = undefined
-    this.#newer = undefined
+    this.#latest = undefined
+    this.#previous = undefined
+    this.#isBack = false
   }
 
   #ifServable(token: CachedToken | undefined): CachedToken | undefined {

@@ -2,7 +2,8 @@
 import type { Destinations } from '../../environment/destinations.ts'
 import type { Api } from '../../environment/environment.ts'
 import type { AttachOptions, TokenProviderOptions } from '../../options/options.ts'
-import { createTokenProvider, type TokenProvider } from '../../token/provider.ts'
+import { createTokenProvider } from '../../token/client-credentials-provider.ts'
+import type { TokenProvider } from '../../token/provider.ts'
 import type { AccessToken } from '../../token/request/access-token.ts'
 import { waitForToken } from '../authorize.ts'
 import { createAttachContext } from '../context.ts'
@@ -37,7 +38,6 @@ export function createAuthInterceptor(
   const addHeader = (config: AxiosConfig, url: string, token: AccessToken): AxiosConfig => {
     const header = context.headerFor(token)
     config.headers[header.name] = header.value
-    context.sender.intercepted(header.value)
     const { api } = destinations(url)
     if (api !== undefined)
       config.beforeRedirect = guards.guardFor({ header, api, given: config.beforeRedirect })

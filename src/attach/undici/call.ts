@@ -1,13 +1,12 @@
 /** One undici call with the token. */
 import { AsyncResource } from 'node:async_hooks'
-import type { AccessToken } from '../../token/request/access-token.ts'
 import {
   type Attempt,
+  firstAttempt,
   mayRenew,
+  nextAttempt,
   type Rejection,
-  renew,
-  renewForNextCall,
-  reportAnswer,
+  report,
   type Wait,
   waitForToken,
 } from '../authorize.ts'
@@ -38,7 +37,7 @@ export interface CallParts {
   readonly headers: PlainHeaders
 }
 
-/** One call: undici's handler for both attempts. */
+/** One call: undici's handler for all of its sends. */
 export class UndiciCall implements DispatchHandler {
   readonly url: string
   readonly #context: AttachContext
@@ -47,17 +46,16 @@ export class UndiciCall implements DispatchHandler {
   /** Those of the caller until the call waits or is sent, because callers use one object for several calls. */
   #options: DispatchOptions
   #headers: PlainHeaders
-  /** The token of the present attempt. */
-  #token: AccessToken | undefined
-  /** The token of the first attempt; the response of the second one is not held. */
-  #rejected: AccessToken | undefined
+  /** The last send. */
+  #attempt: Attempt | undefined
   /** What the caller's handler gets. */
   readonly #controller = new CallController(this)
   /** undici's controller of the current attempt. */
   #target: Controller | undefined
   /** The URLs that undici's redirect interceptor has called; the response is that of the last one. */
   #history: readonly unknown[] | undefined
-  #held: HeldResponse | undefined
+  /** The held responses, by their controllers: the rest of a discarded one may still arrive. */
+  #held: WeakMap<Controller, HeldResponse> | undefined
   /** The async context of the caller: undici calls its handlers in that of whoever opened the connection. */
   readonly #asyncContext = new AsyncResource('MERCHANT_AUTH')
   /** What the caller pauses: undici's controller, nothing while a response is held, then the held body. */
@@ -90,16 +88,17 @@ export class UndiciCall implements DispatchHandler {
     return { signal: waiting.signal, end: () => {} }
   }
 
-  /** Makes the call: at most twice. Returns what the dispatcher returns. */
+  /** Makes the call. Returns what the dispatcher returns. */
   start(): boolean {
     const token = this.#context.tokens.currentToken()
-    if (token !== undefined) return this.#send({ token, body: this.body })
+    if (token !== undefined) return this.#send(firstAttempt(token, this.body))
     this.#waitForToken().catch((error: unknown) => this.#fail(error))
     return true
   }
 
-  #send({ token, body }: Attempt): boolean {
-    this.#token = token
+  #send(attempt: Attempt): boolean {
+    const { token, body } = attempt
+    this.#attempt = attempt
     this.#target = undefined
     this.#flow = undefined
     const headers = withHeader(this.#headers, this.#context.headerFor(token))
@@ -107,13 +106,7 @@ export class UndiciCall implements DispatchHandler {
     // On a redirect to another origin, undici's redirect interceptor removes no header but Authorization.
     if (!this.#context.isAuthorization) this.#options = { ...this.#options, maxRedirections: 0 }
     this.#headers = headers
-    const { sender } = this.#context
-    sender.start()
-    try {
-      return this.#dispatch(this.#options, this)
-    } finally {
-      sender.end()
-    }
+    return this.#dispatch(this.#options, this)
   }
 
   async #waitForToken(): Promise<void> {
@@ -125,14 +118,13 @@ export class UndiciCall implements DispatchHandler {
     if (!this.#isDone) this.#send(attempt)
   }
 
-  async #renew(rejected: AccessToken, held: HeldResponse, mayWait: boolean): Promise<void> {
-    let renewed: AccessToken | undefined
-    if (mayWait) renewed = await renew(rejected, this, { context: this.#context, held })
-    else renewForNextCall(rejected, this, this.#context)
-    if (renewed !== undefined) {
-      held.discard()
-      this.#rejected = rejected
-      if (!this.#isDone) this.#send({ token: renewed, body: this.body })
+  async #sendAgain(attempt: Attempt, held: HeldResponse, canWait: boolean): Promise<void> {
+    const next = await nextAttempt(attempt, this, {
+      held: canWait ? held : undefined,
+      context: this.#context,
+    })
+    if (next !== undefined) {
+      if (!this.#isDone) this.#send(next)
       return
     }
     this.#guarded(held.passStart)
@@ -156,6 +148,7 @@ export class UndiciCall implements DispatchHandler {
 
   onRequestUpgrade(controller: Controller, status: number, headers: ResponseHeaders, socket: unknown): void {
     this.#controller.rawHeaders = controller.rawHeaders
+    report(this.#attempt as Attempt, this, { status, context: this.#context }) // it was sent
     this.#handler.onRequestUpgrade?.(this.#controller, status, headers, socket)
     this.#isDone = true
   }
@@ -171,23 +164,21 @@ export class UndiciCall implements DispatchHandler {
       passStart() // the answer follows
       return
     }
-    const token = this.#token as AccessToken // it was sent
-    const isRejection = reportAnswer(this.#context, this, { token, status, rejected: this.#rejected })
-    if (
-      this.#rejected !== undefined ||
-      !isRejection ||
-      !mayRenew(this, this.#rejectionOf(headers), this.#context)
-    ) {
+    const attempt = this.#attempt as Attempt // it was sent
+    const context = this.#context
+    const isRejection = report(attempt, this, { status, context })
+    if (!isRejection || !mayRenew(attempt, this, { rejection: this.#rejectionOf(headers), context })) {
       passStart()
       return
     }
     const held = new HeldResponse(controller, passStart)
-    this.#held = held
+    this.#held ??= new WeakMap()
+    this.#held.set(controller, held)
     this.#flow = undefined
     controller.resume()
-    const mayWait = canSendAgain(this.body) && !isTooLarge(headers['content-length'])
+    const canWait = canSendAgain(this.body) && !isTooLarge(headers['content-length'])
     this.#asyncContext
-      .runInAsyncScope(() => this.#renew(token, held, mayWait))
+      .runInAsyncScope(() => this.#sendAgain(attempt, held, canWait))
       .catch((error: unknown) => this.#fail(error))
   }
 
@@ -197,9 +188,9 @@ export class UndiciCall implements DispatchHandler {
     return { challenge: headers['www-authenticate'], redirectedTo: last === undefined ? last : String(last) }
   }
 
-  /** The held response, if this is a part of it. */
+  /** The held response that this is a part of, if any. */
   #heldOf(controller: Controller | null): HeldResponse | undefined {
-    return this.#held?.controller === controller ? this.#held : undefined
+    return controller === null ? undefined : this.#held?.get(controller)
   }
 
   onResponseData(controller: Controller, chunk: Uint8Array): void {

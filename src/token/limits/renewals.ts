@@ -1,97 +1,74 @@
 /**
- * What a 401 of one API says about the token, and how often 401s may renew it.
+ * How often the 401s of one API may renew the token.
  *
- * An API is in doubt from a renewal that it caused until a call that is repeated with the new token is not rejected. In doubt, a
- * 401 may be about the call, such as a store id that the account does not have: several of them renew, not each. Out of doubt,
- * each 401 renews. In both cases a gap between renewals and a bucket of them limit how often.
+ * Out of doubt, each 401 renews. From a renewal on, the API is in doubt until a call that is repeated with the new token is not
+ * rejected: meanwhile a 401 may be about its call, such as a store id that the account does not have. One number, n, then holds
+ * renewals back: n 401s in a row, and n seconds. Whatever helps, a bucket limits how many renewals follow one another.
  */
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../base/clock.ts'
-import { doubled } from './backoff.ts'
 
-export const FIRST_GAP_MS: number = SECOND_MS
-const MAX_GAP_MS = 30 * MINUTE_MS
-/** The gap ends after this time, beyond its own, without a 401. */
-const QUIET_MS = MINUTE_MS
 /** How many renewals may follow one another. Services of this kind allow 10 token requests in an hour and 50 in a day. */
 export const BUCKET = 8
 /** How long it takes until the bucket gets one back. */
 export const REFILL_MS: number = 40 * MINUTE_MS
-/** How many 401s renew the token in doubt, after one renewal that did not help; the number doubles with each further one. */
-export const FIRST_COUNT = 2
-export const MAX_COUNT = 16
-/** A revoked token is found after this time, even if few calls show it. */
-export const MAX_COUNTING_MS: number = MINUTE_MS
+/** n after a renewal that began out of doubt. It doubles with each further one that failed or did not help. */
+export const FIRST_DOUBT = 4
+export const MAX_DOUBT = 64
+/** With a few 401s in a row, a revoked token is found after this time. */
+export const MAX_ROW_MS: number = MINUTE_MS
+export const LEAST_ROW = 3
 /** A revoked token is found after this time, even if a path accepts calls without a look at their token. */
 export const MAX_DOUBT_MS: number = 4 * HOUR_MS
 
 /** What processes share about the renewals for one API. Instants are ms after the moment of writing; undefined: never. */
 export interface SharedRenewals {
-  readonly neededCount: number
-  readonly inDoubtSince?: number | undefined
-  readonly gapMs: number
-  readonly gapEndsAt?: number | undefined
+  readonly doubt: number
+  readonly renewedAt?: number | undefined
   readonly fullAt?: number | undefined
 }
 
-interface State {
-  /**
-   * When (monotonic ms) doubt about this API began: at the last renewal that it caused, here or in another process, or when it
-   * rejected two tokens for one call. NEVER if it is not in doubt.
-   */
-  inDoubtSince: number
-  /** How many 401s renew in doubt, after renewals that did not help; 0: there was none. */
-  neededCount: number
-  /** How many 401s came since the API last accepted a call with the current token, while it was in doubt. */
-  count: number
-  /**
-   * When (monotonic ms) the first of them came; in a doubt that was adopted from another process, when that began: a process that
-   * makes one call and ends would never count further. FOREVER if there was none.
-   */
-  countingSince: number
-  lastRejectionAt: number
-  /** When (monotonic ms) a renewal last helped. */
-  helpedAt: number
-  /** The gap (ms) after the last renewal; 0: none. */
-  gapMs: number
-  gapEndsAt: number
-  /** When (monotonic ms) the bucket is full again. */
-  fullAt: number
+const NEVER = Number.NEGATIVE_INFINITY
+
+/** 401s in a row: since the API last accepted a call with the current token, or since that token was acquired. */
+interface Row {
+  readonly count: number
+  /** When the first one came. */
+  readonly since: number
+  /** How many of them renew after {@link MAX_ROW_MS}. */
+  readonly least: number
 }
 
-const NEVER = Number.NEGATIVE_INFINITY
-const FOREVER = Number.POSITIVE_INFINITY
+const NO_ROW: Row = { count: 0, since: Number.POSITIVE_INFINITY, least: LEAST_ROW }
 
-/** The renewals that one API caused. */
+/** The renewals that one API caused. Instants are monotonic ms. */
 export class Renewals {
   /** The token with which the API last accepted a call. */
   #accepted: string | undefined
-  readonly #state: State = {
-    inDoubtSince: NEVER,
-    neededCount: 0,
-    count: 0,
-    countingSince: FOREVER,
-    lastRejectionAt: NEVER,
-    helpedAt: NEVER,
-    gapMs: 0,
-    gapEndsAt: NEVER,
-    fullAt: NEVER,
+  /** n; 0: the API is not in doubt. */
+  #doubt = 0
+  /** When the last renewal began, or failed, here or in another process; never if it helped. */
+  #renewedAt = NEVER
+  /** When a renewal last helped: a doubt that began before is over, whatever other processes know of it. */
+  #helpedAt = NEVER
+  /** When the bucket is full again. */
+  #fullAt = NEVER
+  #row = NO_ROW
+
+  /** When the bucket has a renewal again. */
+  get bucketAt(): number {
+    return this.#fullAt - (BUCKET - 1) * REFILL_MS
   }
 
-  /** When (monotonic ms) the next renewal is allowed. */
+  /** When the next renewal is allowed. */
   get nextAt(): number {
-    const { gapEndsAt, fullAt } = this.#state
-    return Math.max(gapEndsAt, fullAt - (BUCKET - 1) * REFILL_MS)
+    return Math.max(this.#renewedAt + this.#doubt * SECOND_MS, this.bucketAt)
   }
 
   /** The API accepted a call with a token. A late answer to a call with an earlier token than the current one changes nothing. */
   accepted(token: string, current: string | undefined): void {
     const isCurrent = token === current
-    if (isCurrent) this.#endCounting()
+    if (isCurrent) this.endRow()
     if (isCurrent || this.#accepted !== current) this.#accepted = token
-  }
-
-  get isInDoubt(): boolean {
-    return this.#state.inDoubtSince !== NEVER
   }
 
   /** Whether the API accepted a call with this token, and none with another one since. */
@@ -99,114 +76,70 @@ export class Renewals {
     return this.#accepted === token
   }
 
-  /** The API returned 401 for a call with the current token. Returns whether that may be about the token. */
-  countRejection(now: number): boolean {
-    const state = this.#state
-    if (now - state.lastRejectionAt > state.gapMs + QUIET_MS) this.#endGap()
-    state.lastRejectionAt = now
-    if (state.inDoubtSince === NEVER) return true
-    state.count += 1
-    state.countingSince = Math.min(state.countingSince, now)
-    return (
-      state.count >= Math.max(state.neededCount, FIRST_COUNT) ||
-      now - state.countingSince >= MAX_COUNTING_MS ||
-      now - state.inDoubtSince >= MAX_DOUBT_MS
-    )
+  /** The API returned 401 for a call with the current token. */
+  countRejection(now: number): void {
+    const { count, since, least } = this.#row
+    this.#row = { count: count + 1, since: Math.min(since, now), least }
   }
 
-  /** The API rejected one call with the current token and with the one before: from now on one more 401 does not renew. */
-  beginDoubt(now: number): void {
-    if (this.#state.inDoubtSince === NEVER) this.#state.inDoubtSince = now
+  /** The 401s so far say nothing about the next token. */
+  endRow(): void {
+    this.#row = NO_ROW
   }
 
-  /**
-   * A token that the API rejected was replaced. From now on it is in doubt, until a call that is repeated with the new token
-   * is not rejected.
-   *
-   * @param at when (monotonic ms) its request began
-   * @param options `isReported`: whether that call will be reported. Otherwise nothing would end the doubt, so it does not begin.
-   */
-  renewed(
-    at: number,
-    { isRequested, isReported = true }: { readonly isRequested: boolean; readonly isReported?: boolean },
-  ): void {
-    const state = this.#state
-    // Otherwise another process has counted it.
-    if (isRequested) {
-      const isFirst = state.neededCount === 0
-      const isLate = isReported && !isFirst && at - state.inDoubtSince >= MAX_DOUBT_MS
-      if (isReported && !isLate)
-        state.neededCount = doubled(state.neededCount, { first: FIRST_COUNT, most: MAX_COUNT })
-      if (isLate) this.#endGap() // 401s that are not about the token must not keep doubling the gap, one renewal after the other
-      state.fullAt = Math.max(state.fullAt, at) + REFILL_MS
-      this.#beginGap(at)
-    }
-    if (isReported) state.inDoubtSince = at
-    this.#endCounting()
+  /** Whether a 401 may be about the token, by the 401s so far. */
+  isSuspect(now: number): boolean {
+    return this.#doubt === 0 || this.#isLongRow(now) || now - this.#renewedAt >= MAX_DOUBT_MS
   }
 
-  /** A call that was repeated with the token of the last renewal was not rejected. */
+  /** A token was requested at `at` in place of one that the API rejected. */
+  renewed(at: number): void {
+    this.failed(at)
+    this.drew(at)
+    this.endRow()
+  }
+
+  /** A renewal failed, or has not helped yet. One that only the time brought about, and not the 401s, says nothing new. */
+  failed(at: number): void {
+    if (this.#doubt === 0) this.#doubt = FIRST_DOUBT
+    else if (this.#isLongRow(at)) this.#doubt = Math.min(2 * this.#doubt, MAX_DOUBT)
+    this.#renewedAt = at
+  }
+
+  /** A renewal drew from the bucket. */
+  drew(at: number): void {
+    this.#fullAt = Math.max(this.#fullAt, at) + REFILL_MS
+  }
+
+  /** A call that was repeated with a newer token was not rejected. */
   helped(now: number): void {
-    this.#state.inDoubtSince = NEVER
-    this.#state.neededCount = 0
-    this.#endCounting()
-    this.#state.helpedAt = now
-    this.#endGap()
-  }
-
-  /** A renewal failed. */
-  failed(now: number): void {
-    this.#beginGap(now)
+    this.#doubt = 0
+    this.#renewedAt = NEVER
+    this.#helpedAt = now
+    this.endRow()
   }
 
   shared(now: number): SharedRenewals {
-    const { inDoubtSince, neededCount, gapMs, gapEndsAt, fullAt } = this.#state
     const after = (at: number): number | undefined => (at === NEVER ? undefined : at - now)
-    return {
-      neededCount,
-      inDoubtSince: after(inDoubtSince),
-      gapMs,
-      gapEndsAt: after(gapEndsAt),
-      fullAt: after(fullAt),
-    }
+    return { doubt: this.#doubt, renewedAt: after(this.#renewedAt), fullAt: after(this.#fullAt) }
   }
 
-  /** Adopts what another process knows where it is stricter. What a renewal that helped has ended does not come back. */
-  adopt(
-    theirs: SharedRenewals,
-    { writtenAt, now }: { readonly writtenAt: number; readonly now: number },
-  ): void {
-    const state = this.#state
+  /** Adopts what another process knows where it is stricter. */
+  adopt({ doubt, renewedAt, fullAt }: SharedRenewals, writtenAt: number): void {
     const at = (afterMs = NEVER): number => writtenAt + afterMs
-    state.fullAt = Math.max(state.fullAt, at(theirs.fullAt))
-    const inDoubtSince = at(theirs.inDoubtSince)
-    if (inDoubtSince > state.helpedAt) {
-      if (!this.isInDoubt) state.countingSince = inDoubtSince
-      state.inDoubtSince = Math.max(state.inDoubtSince, inDoubtSince)
-      state.neededCount = Math.max(state.neededCount, theirs.neededCount)
-    }
-    const gapEndsAt = at(theirs.gapEndsAt)
-    const gapBeganAt = gapEndsAt - theirs.gapMs
-    const isOver = gapBeganAt <= state.helpedAt || now - gapEndsAt > QUIET_MS
-    if (isOver || gapEndsAt <= state.gapEndsAt) return
-    state.gapMs = theirs.gapMs
-    state.gapEndsAt = gapEndsAt
-    state.lastRejectionAt = Math.max(state.lastRejectionAt, gapBeganAt) // a 401 caused it
+    this.#fullAt = Math.max(this.#fullAt, at(fullAt))
+    const theirs = at(renewedAt)
+    if (theirs <= this.#helpedAt) return
+    // Processes that make one call and end would never count further: to them, the 401 of that renewal is the first of the row.
+    const isNewHere = this.#doubt === 0 && this.#accepted === undefined
+    if (isNewHere && doubt > 0)
+      this.#row = { count: this.#row.count + 1, since: theirs, least: LEAST_ROW - 1 }
+    this.#renewedAt = Math.max(this.#renewedAt, theirs)
+    this.#doubt = Math.max(this.#doubt, doubt)
   }
 
-  #endCounting(): void {
-    this.#state.count = 0
-    this.#state.countingSince = FOREVER
-  }
-
-  #beginGap(at: number): void {
-    this.#state.gapMs = doubled(this.#state.gapMs, { first: FIRST_GAP_MS, most: MAX_GAP_MS })
-    this.#state.gapEndsAt = at + this.#state.gapMs
-    this.#state.lastRejectionAt = Math.max(this.#state.lastRejectionAt, at) // a 401 caused it, however long ago
-  }
-
-  #endGap(): void {
-    this.#state.gapMs = 0
-    this.#state.gapEndsAt = NEVER
+  #isLongRow(now: number): boolean {
+    const { count, since, least } = this.#row
+    return count >= this.#doubt || (count >= least && now - since >= MAX_ROW_MS)
   }
 }

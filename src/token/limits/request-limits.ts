@@ -6,14 +6,16 @@ import { ReservedQuotas } from './quotas.ts'
 import { Renewals, type SharedRenewals } from './renewals.ts'
 
 /**
- * Why a token is requested:
+ * Why a token is acquired:
  *
  * - `caller`: a caller is waiting, and there is no token that may be used
  * - `forced`: a caller asked for another token
- * - `rejected`: an API returned 401 for a token that may be used
+ * - `rejected`: an API returned 401 for a token that may be used, and attachments report how it answers
+ * - `by-hand`: the same, and somebody calls `renewToken` himself
+ * - `look`: a 401 renews nothing, but the store may have another token; none is requested
  * - `background`: the cached token is in its refresh window
  */
-export type Purpose = 'caller' | 'forced' | 'rejected' | 'background'
+export type Purpose = 'caller' | 'forced' | 'rejected' | 'by-hand' | 'look' | 'background'
 
 /** What needs a token. */
 export interface Need {
@@ -64,20 +66,22 @@ export class RequestLimits {
    * cooldown, and so do those who ask for another one: a leaked token cannot wait until a quota is full again. A reserve of
    * a quota is kept from renewals, which nobody asked for.
    *
-   * | limit | caller | forced | rejected | background |
-   * |---|---|---|---|---|
-   * | the cooldown after a failure | yes | yes | yes | yes |
-   * | a quota that is nearly spent | | | yes | yes |
-   * | how often this API causes a renewal | | | yes | |
-   * | the pause after a failed background renewal | | | | yes |
+   * | limit | caller | forced | rejected | by-hand | background |
+   * |---|---|---|---|---|---|
+   * | the cooldown after a failure | yes | yes | yes | yes | yes |
+   * | a quota that is nearly spent | | | yes | yes | yes |
+   * | the bucket of the API's renewals | | | yes | yes | |
+   * | n seconds after the API's last renewal | | | yes | | |
+   * | the pause after a failed background renewal | | | | | yes |
    */
   holdOn({ purpose, api }: Need): Hold | undefined {
     const now = this.#now
+    const renewals = this.#renewals.get(api ?? UNKNOWN_API)
     const holds: Hold[] = [{ reason: 'cooldown', until: this.#cooldown.endsAt }]
-    const isByItself = purpose === 'rejected' || purpose === 'background'
-    if (isByItself) holds.push({ reason: 'quota', until: this.#quotas.reservedUntil })
-    if (purpose === 'rejected')
-      holds.push({ reason: 'limited', until: this.#renewals.get(api ?? UNKNOWN_API)?.nextAt ?? NEVER })
+    if (purpose !== 'caller' && purpose !== 'forced')
+      holds.push({ reason: 'quota', until: this.#quotas.reservedUntil })
+    if (purpose === 'rejected') holds.push({ reason: 'limited', until: renewals?.nextAt ?? NEVER })
+    if (purpose === 'by-hand') holds.push({ reason: 'limited', until: renewals?.bucketAt ?? NEVER })
     if (purpose === 'background') holds.push({ reason: 'limited', until: this.#backgroundAt })
     const [first, ...others] = holds.filter(({ until }) => now < until)
     return (
@@ -87,7 +91,7 @@ export class RequestLimits {
 
   /** Whether a token may be requested now. */
   mayRequest(need: Need): boolean {
-    return this.holdOn(need) === undefined
+    return need.purpose !== 'look' && this.holdOn(need) === undefined
   }
 
   /** Whether the background pause is over: after a failed renewal, or after a newer token that an API did not know yet. */
@@ -108,6 +112,11 @@ export class RequestLimits {
     const record = new Renewals()
     this.#renewals.set(key, record)
     return record
+  }
+
+  /** Whether a 401 of this API may be about the token. */
+  isSuspect(api: string | undefined): boolean {
+    return this.#renewals.get(api ?? UNKNOWN_API)?.isSuspect(this.#now) ?? true
   }
 
   /** Whether this API accepted a call with this token, and none with another one since. */
@@ -173,8 +182,7 @@ export class RequestLimits {
   ): void {
     const now = this.#now
     if (cooldown !== undefined) this.#cooldown.adopt(cooldown, { writtenAt, now, error })
-    for (const [api, theirs] of Object.entries(renewals))
-      this.recordFor(api).adopt(theirs, { writtenAt, now })
+    for (const [api, theirs] of Object.entries(renewals)) this.recordFor(api).adopt(theirs, writtenAt)
   }
 
   get #now(): number {

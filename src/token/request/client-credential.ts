@@ -4,7 +4,7 @@ import { redactedCause } from '../../base/redact.ts'
 import { within } from '../../base/waiting.ts'
 import { warnIfWeak } from '../../events/warnings.ts'
 import type { ResolvedOptions } from '../../options/options.ts'
-import type { ProviderContext } from './context.ts'
+import type { AcquisitionContext } from './context.ts'
 import { networkFailureOf } from './network-failure.ts'
 
 /**
@@ -13,13 +13,13 @@ import { networkFailureOf } from './network-failure.ts'
  */
 export class ClientCredential {
   readonly #options: ResolvedOptions
-  readonly #context: ProviderContext
+  readonly #context: AcquisitionContext
   #first: Promise<string> | undefined
   #latest: string | undefined
   /** Whether the function did not return in time: then it is not asked again. */
   isLate = false
 
-  constructor(options: ResolvedOptions, context: ProviderContext) {
+  constructor(options: ResolvedOptions, context: AcquisitionContext) {
     this.#options = options
     this.#context = context
   }
@@ -56,7 +56,7 @@ export class ClientCredential {
   }
 
   async #call(credential: () => string | Promise<string>, endsAt: number): Promise<string> {
-    const { closed, secrets } = this.#context
+    const { secrets, signal } = this.#context
     const ask = async (): Promise<unknown> => {
       try {
         return await credential()
@@ -73,7 +73,7 @@ export class ClientCredential {
       this.isLate = true
       return new Error('did not answer in time')
     }
-    const returned = (await within(this.#options.limitClock, { endsAt, closed }, ask, late)) ?? ''
+    const returned = (await within(this.#options.limitClock, { endsAt, closed: signal }, ask, late)) ?? ''
     if (typeof returned !== 'string') throw new Error('returned no string')
     // Files end with line breaks, and a JWT has none.
     const value = this.#options.credential.option === 'clientAssertion' ? returned.trim() : returned

@@ -1,4 +1,4 @@
-/** What the parts of a provider share besides its options. */
+/** What the parts of a provider share besides its options, and what belongs to one acquisition. */
 
 import type { UsedSecrets } from '../../base/redact.ts'
 import type { Emitter } from '../../events/emit.ts'
@@ -12,8 +12,9 @@ export interface ProviderContext extends Emitter {
   readonly limits: RequestLimits
   /** The tokens that APIs rejected. */
   readonly rejected: RejectedTokens
-  /** Aborted when the provider is closed. */
-  readonly closed: AbortSignal
-  /** The run under way begins a step that ends within `ms`: see {@link Runs}. */
-  readonly beginStep: (ms: number) => void
+}
+
+export interface AcquisitionContext extends ProviderContext {
+  /** Aborted when the provider is closed, or when this acquisition is lost. */
+  readonly signal: AbortSignal
 }

@@ -17,7 +17,7 @@ import type { ResolvedOptions } from '../../options/options.ts'
 import type { Purpose } from '../limits/request-limits.ts'
 import { CachedToken } from './access-token.ts'
 import type { ClientCredential } from './client-credential.ts'
-import type { ProviderContext } from './context.ts'
+import type { AcquisitionContext } from './context.ts'
 import { BROKEN_OFF, networkFailureOf } from './network-failure.ts'
 import { adviceFor, CLIENT_REFUSED, refusalOf } from './refusal.ts'
 import { ExpiredTokenError } from './token-errors.ts'
@@ -45,7 +45,7 @@ interface Exchange {
 }
 
 /** What a token request needs besides the options. */
-export interface TokenRequestContext extends ProviderContext {
+export interface TokenRequestContext extends AcquisitionContext {
   readonly credential: ClientCredential
   readonly purpose: Purpose
   /** Whether another attempt may follow one that has just failed. */
@@ -82,19 +82,18 @@ export class TokenRequest {
    * @throws {@link TokenResponseError}
    */
   async send(): Promise<CachedToken> {
-    const { beginStep, closed, purpose } = this.#context
-    beginStep(this.#options.timeoutMs)
+    const { purpose, signal } = this.#context
     const retries = purpose === 'background' ? 0 : this.#options.retries
     for (let attempt = 1; ; attempt += 1) {
       try {
         return await this.#attempt(attempt)
       } catch (error) {
-        closed.throwIfAborted()
+        signal.throwIfAborted()
         if (isFrameworkError(error)) throw error
         const pauseMs = attempt <= retries ? this.#pauseAfter(error, attempt - 1) : undefined
         this.#emitFailed(error, pauseMs)
         if (pauseMs === undefined) throw error
-        await untilAborted(this.#options.limitClock.sleep(pauseMs, closed), closed)
+        await untilAborted(this.#options.limitClock.sleep(pauseMs, signal), signal)
       }
     }
   }
@@ -163,7 +162,7 @@ export class TokenRequest {
   /** Sends one request, and reads the token in its response. */
   async #post(credential: string): Promise<CachedToken> {
     const { clock, limitClock } = this.#options
-    const { closed, emit, secrets } = this.#context
+    const { emit, secrets, signal: closed } = this.#context
     const endsAt = this.#endsAt
     const leftMs = Math.max(0, Math.round(endsAt - limitClock.monotonicMs()))
     let response: Response | undefined

@@ -30,24 +30,12 @@ export interface EncryptedStoreContext {
   readonly encryptionKeys: readonly string[]
   readonly clock: Clock
   readonly emit: Emit
-  /** Called when an operation begins, or waits for its turn, with its limit (ms). */
-  readonly beginStep: (limitMs: number) => void
-  /** Ends every wait for a read or a lease. */
-  readonly closed?: AbortSignal | undefined
-}
-
-/** How an operation is part of what its caller does. */
-interface OperationOptions {
-  /** Whether its failure is no event. */
-  readonly isSilent?: boolean
-  /** Whether nobody waits for it: it is no step of a run, and its failure is no event. */
-  readonly isUnattended?: boolean
 }
 
 /** Releases a lease. */
-export type Release = (options?: OperationOptions) => Promise<void>
+export type Release = () => Promise<void>
 
-/** Whatever fails here is a failure of the store: it emits an event and rejects. */
+/** Whatever fails here is a failure of the store: it emits an event, unless the signal is aborted, and rejects. */
 export class EncryptedStore<T> {
   readonly #store: TokenStore
   readonly #context: EncryptedStoreContext
@@ -68,10 +56,11 @@ export class EncryptedStore<T> {
    * Reads the entry, once for each encryption key: it is written with the first one. One that is damaged or cannot be
    * decrypted emits an event and counts as absent.
    */
-  async *read({ isUnattended = false }: OperationOptions = {}): AsyncGenerator<Entry<T>> {
-    const { clock, closed, encryptionKeys } = this.#context
+  async *read(signal?: AbortSignal): AsyncGenerator<Entry<T>> {
+    const { clock, encryptionKeys } = this.#context
     for (const which of encryptionKeys.keys()) {
-      const read = async ({ key, encryption }: KeyedEntry): Promise<Entry<T> | undefined> => {
+      const read = async (): Promise<Entry<T> | undefined> => {
+        const { key, encryption } = this.#entry(which)
         const readAt = readClock(clock) // the time of the round trip counts as elapsed
         const found = await this.#store.get(key)
         if (!found || found.ttlMs <= 0) return undefined // a store may return null
@@ -81,8 +70,7 @@ export class EncryptedStore<T> {
         // Only this package writes entries, so their content needs no further check.
         return { content: JSON.parse(text) as T, ttlMs: found.ttlMs, readAt }
       }
-      const reading = this.#run('get', read, { which, isUnattended })
-      const entry = await untilAborted(reading, closed).catch(absentIfUnreadable)
+      const entry = await untilAborted(this.#run('get', read, signal), signal).catch(absentIfUnreadable)
       if (entry !== undefined) yield entry
     }
   }
@@ -90,82 +78,67 @@ export class EncryptedStore<T> {
   /** Writes the entry, as it is when the operation begins. */
   async write(
     create: () => { readonly content: T; readonly ttlMs: number },
-    options: OperationOptions = {},
+    signal?: AbortSignal,
   ): Promise<void> {
-    const act = async ({ key, encryption }: KeyedEntry): Promise<void> => {
+    const write = async (): Promise<void> => {
+      const { key, encryption } = this.#entry(0)
       const { content, ttlMs } = create()
       await this.#store.set(key, encryption.encrypt(key, JSON.stringify(content)), Math.floor(ttlMs))
     }
-    await this.#run('set', act, options)
+    await this.#run('set', write, signal)
   }
 
-  /** Acquires the lease on the entry; undefined while another process holds it. The result releases it. */
-  async lease(ttlMs: number): Promise<Release | undefined> {
+  /**
+   * Acquires the lease on the entry; undefined while another process holds it. The result releases it, whether the signal is
+   * aborted or not.
+   */
+  async lease(ttlMs: number, signal?: AbortSignal): Promise<Release | undefined> {
     let acquired: (() => Promise<void>) | undefined
     let isUnwanted = false
-    const acquire = async ({ key }: KeyedEntry): Promise<void> => {
-      acquired = await this.#store.lease?.(key, ttlMs)
+    const acquire = async (): Promise<void> => {
+      acquired = await this.#store.lease?.(this.#entry(0).key, ttlMs)
       if (isUnwanted) await acquired?.() // too late, and it would block other processes
     }
     try {
-      // One that is under way when the provider is closed is waited for, and released then.
-      await this.#run('lease', acquire)
+      // One that is under way when the signal is aborted is waited for, and released then.
+      await this.#run('lease', acquire, signal)
     } catch (error) {
       isUnwanted = true
       acquired?.().catch(() => {}) // in the same moment
       throw error
     }
     const release = acquired
-    if (release === undefined) return undefined
-    return async (options) =>
-      await this.#run('lease', async () => await release(), { ...options, isRelease: true })
+    return release && (() => this.#run('lease', release))
   }
 
-  #entry(which: number): KeyedEntry {
+  #entry(which: number): { readonly key: string; readonly encryption: EncryptionKey } {
     const { client, encryptionKeys, name } = this.#context
     this.#keys ??= encryptionKeys.map((secret) => new EncryptionKey(secret, client))
     const encryption = this.#keys[which] as EncryptionKey
     return { encryption, key: `v2.${name}.${client}.${encryption.id}` }
   }
 
+  /** Runs an operation, unless the signal is aborted before it begins. */
   async #run<R>(
     operation: StoreFailedEvent['operation'],
-    act: (entry: KeyedEntry) => Promise<R>,
-    options: RunOptions = {},
+    run: () => Promise<R>,
+    closed?: AbortSignal,
   ): Promise<R> {
-    const { which = 0, isUnattended = false, isRelease = false } = options
-    const { clock, emit, beginStep, closed } = this.#context
+    const { clock, emit } = this.#context
     // What is written was preceded by a look, so the connection is open.
     const limitMs = operation === 'set' ? OPERATION_MS : this.#limitMs
-    const run = (): Promise<R> => act(this.#entry(which))
-    const onStep = isUnattended ? () => {} : beginStep
+    // A token that was just requested is written although another operation hangs, if the store has not answered yet.
+    const isUrgent = operation === 'set'
     try {
-      // A token that was just requested is written although another operation hangs, if the store has not answered yet.
-      const isUrgent = operation === 'set' && isUnattended
-      const begun = { run, limitMs, isUrgent, onStep, closed: isRelease ? undefined : closed }
-      return await queueOf(this.#store).run(begun, limitClockOf(clock))
+      return await queueOf(this.#store).run({ run, limitMs, isUrgent, closed }, limitClockOf(clock))
     } catch (error) {
       const code = storeErrorCode(error)
-      const isSilent = options.isSilent || isUnattended || closed?.aborted
-      if (!isSilent) emit({ type: 'store-failed', operation, ...(code && { code }) })
+      if (!closed?.aborted) emit({ type: 'store-failed', operation, ...(code && { code }) })
       throw error
     } finally {
       this.#limitMs = OPERATION_MS
     }
   }
-}
-
-interface RunOptions extends OperationOptions {
-  /** Which of the encryption keys the entry has. */
-  readonly which?: number
-  /** Whether it goes on after the provider was closed. */
-  readonly isRelease?: boolean
-}
-
-/** The entry for one encryption key. */
-interface KeyedEntry {
-  readonly key: string
-  readonly encryption: EncryptionKey
 }
 
 function absentIfUnreadable(error: unknown): undefined {

@@ -2,9 +2,8 @@
  * The token and the limits that processes share through a store, in one entry: look for it, wait for the lease, look again,
  * request, write.
  */
-import { AsyncResource } from 'node:async_hooks'
 import { createHash } from 'node:crypto'
-import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../base/clock.ts'
+import { HOUR_MS, SECOND_MS } from '../../base/clock.ts'
 import { shownUrl } from '../../base/redact.ts'
 import { untilAborted } from '../../base/waiting.ts'
 import { clientOf, type ResolvedOptions } from '../../options/options.ts'
@@ -29,21 +28,6 @@ export const LOOK_AGAIN_MS: number = 30 * SECOND_MS
  * of a renewal bucket and the 4 h of doubt (renewals.ts).
  */
 const MIN_ENTRY_MS = 6 * HOUR_MS
-const FIRST_WRITE_PAUSE_MS = SECOND_MS
-const MAX_WRITE_PAUSE_MS = 5 * MINUTE_MS
-
-/** For a look that only adopts the limits of an entry: no token was sent so late. */
-const USE_NONE = Number.POSITIVE_INFINITY
-
-/** The async context of no call, for what outlives its call: that call's context would be kept in memory. */
-class NoCall extends AsyncResource {
-  /** Jest's `--detectOpenHandles` takes a resource without this for an open handle. */
-  hasRef(): boolean {
-    return false
-  }
-}
-
-const noCall = new NoCall('MERCHANT_AUTH')
 
 /** What processes share. Durations are those at the moment of writing. */
 export interface SharedEntry {
@@ -109,10 +93,12 @@ export function entryOfClient(
   })
 }
 
-/** One acquisition: its need, its credential, and the lease that it holds. */
+/** One acquisition: what it is for, and the lease that it holds. */
 interface Claim {
   readonly need: SharedNeed
   readonly credential: ClientCredential
+  /** Ends it. */
+  readonly signal: AbortSignal
   release?: Release | undefined
 }
 
@@ -128,8 +114,6 @@ export class SharedToken {
   #isFailing = false
   /** What the last look saw of the entry: a write after a failure must not erase its token. Undefined if it failed. */
   #entry: { readonly token: CachedToken | undefined } | undefined
-  /** The token that is to be written, until that succeeds. */
-  #unwritten: CachedToken | undefined
 
   constructor(store: TokenStore, options: ResolvedOptions, context: ProviderContext) {
     this.#store = store
@@ -143,15 +127,15 @@ export class SharedToken {
   }
 
   /** Looks for the token, and waits for the right to request one. */
-  async permit(need: SharedNeed, credential: ClientCredential): Promise<Permission> {
+  async permit(need: SharedNeed, credential: ClientCredential, signal: AbortSignal): Promise<Permission> {
     const { limits } = this.#context
-    const claim: Claim = { need, credential }
+    const claim: Claim = { need, credential, signal }
     // Nobody waits for the background, so it finds out whether the store is back.
     const mayLook = !this.#isFailing || this.isLookDue || need.purpose === 'background'
     const store = mayLook ? await this.#open(claim) : undefined
     if (store !== undefined) {
       this.#lookedAt = this.#now()
-      const found = await this.#look(store, need)
+      const found = await this.#look(store, claim)
       if (found !== undefined) return { kind: 'found', token: found }
       const mayWait = store.hasLeases && !this.#isFailing && limits.mayRequest(need)
       const other = mayWait ? await this.#waitForLease(store, claim) : undefined
@@ -162,21 +146,6 @@ export class SharedToken {
       return { kind: 'request', finish: (token) => this.#finish(claim, token) }
     await this.#release(claim)
     return mayRequest ? STORE_FAILED : LIMITED
-  }
-
-  /** Writes the limits again, beside the token of the entry. */
-  async shareLimits(): Promise<void> {
-    const store = this.#opened?.store
-    // A token that is still to be written takes the limits along, and so does that of a process that has the lease.
-    if (store === undefined || this.#unwritten !== undefined) return
-    const release = store.hasLeases ? await store.lease(this.#leaseMs) : undefined
-    if (store.hasLeases && release === undefined) return
-    try {
-      await this.#look(store, { purpose: 'background', sentSince: USE_NONE })
-      if (this.#entry?.token) await this.#write(store, this.#entry.token, { isUnattended: false })
-    } finally {
-      await release?.()
-    }
   }
 
   get #leaseMs(): number {
@@ -203,25 +172,23 @@ export class SharedToken {
   #entryFor(encryptionKeys: readonly string[]): EncryptedStore<SharedEntry> {
     const firstKey = encryptionKeys[0] as string
     if (this.#opened?.firstKey !== firstKey) {
-      const { beginStep, closed, emit } = this.#context
-      const store = entryOfClient(this.#store, this.#options, { encryptionKeys, emit, beginStep, closed })
-      this.#opened = { firstKey, store }
+      const { emit } = this.#context
+      this.#opened = {
+        firstKey,
+        store: entryOfClient(this.#store, this.#options, { encryptionKeys, emit }),
+      }
     }
     return this.#opened.store
   }
 
   /** Reads the entry: adopts its limits, and returns its token if that can be used. */
-  async #look(
-    store: EncryptedStore<SharedEntry>,
-    need: SharedNeed,
-    options: { readonly isUnattended?: boolean } = {},
-  ): Promise<CachedToken | undefined> {
+  async #look(store: EncryptedStore<SharedEntry>, { need, signal }: Claim): Promise<CachedToken | undefined> {
     const { limits, secrets } = this.#context
     let seen: CachedToken | undefined
     this.#entry = undefined
     const error = (): unknown => refusedElsewhere(shownUrl(this.#options.endpoint, secrets))
     try {
-      for await (const entry of store.read(options)) {
+      for await (const entry of store.read(signal)) {
         const ageMs = ageOf(entry)
         const token = this.#tokenIn(entry, ageMs)
         seen ??= token
@@ -231,7 +198,6 @@ export class SharedToken {
         limits.adopt(entry.content.limits, { writtenAt: entry.readAt.monotonicMs - ageMs, error })
         if (isFound) {
           this.#isFailing = false
-          this.#unwritten = undefined
           return token
         }
       }
@@ -277,13 +243,13 @@ export class SharedToken {
    * renewal does not wait for other processes.
    */
   async #waitForLease(store: EncryptedStore<SharedEntry>, claim: Claim): Promise<Permission | undefined> {
-    const clock = this.#options.limitClock
-    const { closed, limits } = this.#context
-    const { need } = claim
-    const giveUpAt = clock.monotonicMs() + this.#leaseMs + GRACE_MS
+    const { limitClock } = this.#options
+    const { limits } = this.#context
+    const { need, signal } = claim
+    const giveUpAt = limitClock.monotonicMs() + this.#leaseMs + GRACE_MS
     for (;;) {
       try {
-        claim.release = await store.lease(this.#leaseMs)
+        claim.release = await store.lease(this.#leaseMs, signal)
       } catch {
         this.#isFailing = true
         return undefined
@@ -291,11 +257,11 @@ export class SharedToken {
       const hasLease = claim.release !== undefined
       if (!hasLease) {
         if (need.purpose === 'background') return LIMITED
-        if (clock.monotonicMs() >= giveUpAt) return undefined
-        await untilAborted(clock.sleep(LOOK_EVERY_MS, closed), closed)
+        if (limitClock.monotonicMs() >= giveUpAt) return undefined
+        await untilAborted(limitClock.sleep(LOOK_EVERY_MS, signal), signal)
       }
       // Another process may have renewed, or been refused, while this one waited.
-      const found = await this.#look(store, need)
+      const found = await this.#look(store, claim)
       const isOver = found !== undefined || !limits.mayRequest(need)
       if (isOver) await this.#release(claim)
       if (found !== undefined) return { kind: 'found', token: found }
@@ -304,52 +270,37 @@ export class SharedToken {
     }
   }
 
-  /** Ends an acquisition: shares its result, then releases its lease. While the store fails, nobody waits for that. */
+  /**
+   * Ends an acquisition: writes its token, or after a failure its limits beside the token that the last look saw, and releases
+   * its lease. While the store fails, a token is written all the same, because later processes need it; nobody waits for that.
+   */
   async #finish(claim: Claim, token: CachedToken | undefined): Promise<void> {
-    // A new token is written although the store fails and an operation may hang: later processes need it. Nobody waits for that.
     const isFailing = this.#isFailing
-    const ended = this.#share(claim, token, { isUnattended: isFailing })
+    const ended = this.#share(claim, token).then(() => this.#release(claim))
     if (!isFailing) await ended
   }
 
-  async #share(
-    claim: Claim,
-    token: CachedToken | undefined,
-    options: { readonly isUnattended: boolean },
-  ): Promise<void> {
-    const { closed, limits } = this.#context
-    const { credential, need } = claim
-    const hasLimitsToShare = need.purpose === 'rejected' || limits.shared.cooldown !== undefined
-    if (token !== undefined && !closed.aborted) {
-      // After the secret was rotated, processes that have the new one look under its key.
-      const store = this.#entryFor(this.#options.encryptionKeys ?? [credential.latest as string])
-      this.#unwritten = token
-      await this.#write(store, token, options).catch(
-        () => void noCall.runInAsyncScope(() => this.#writeLater(store, token)),
+  async #share({ credential, need, signal }: Claim, token: CachedToken | undefined): Promise<void> {
+    if (signal.aborted) return
+    // After the secret was rotated, processes that have the new one look under its key.
+    if (token !== undefined)
+      await this.#write(
+        this.#entryFor(this.#options.encryptionKeys ?? [credential.latest as string]),
+        token,
+        signal,
       )
-    } else if (hasLimitsToShare && !options.isUnattended && !closed.aborted && this.#opened) {
-      const { store } = this.#opened
-      await this.#keepTokenOfOthers(store, need)
-      if (this.#entry) await this.#write(store, this.#entry.token ?? this.#unwritten, options).catch(() => {})
-    }
-    await this.#release(claim, options)
-  }
-
-  /**
-   * Another process may have written a token without the lease during this process' request, which failed. Then this process
-   * keeps that token in the entry that it writes, and the next call looks at once and takes it. It does not take it here, as
-   * that would end the cooldown that its failure has just begun.
-   */
-  async #keepTokenOfOthers(store: EncryptedStore<SharedEntry>, need: SharedNeed): Promise<void> {
-    await this.#look(store, { ...need, sentSince: USE_NONE })
-    const token = this.#entry?.token
-    if (token !== undefined && this.#isUsable(token, need)) this.#lookedAt = Number.NEGATIVE_INFINITY
+    else if (
+      this.#entry &&
+      this.#opened &&
+      (need.purpose === 'rejected' || this.#context.limits.shared.cooldown)
+    )
+      await this.#write(this.#opened.store, this.#entry.token, signal)
   }
 
   async #write(
     store: EncryptedStore<SharedEntry>,
     cached: CachedToken | undefined,
-    { isUnattended }: { readonly isUnattended: boolean },
+    signal: AbortSignal,
   ): Promise<void> {
     const { lifetimeMs = 0, quotas = [], token } = cached ?? {}
     const create = (): { content: SharedEntry; ttlMs: number } => {
@@ -358,40 +309,15 @@ export class SharedToken {
       const shared = token && { value: token.value, scope: token.scope, lifetimeMs, remainsMs, quotas }
       return { content: { ttlMs, token: shared, limits: this.#context.limits.shared }, ttlMs }
     }
-    try {
-      await store.write(create, { isUnattended })
-      this.#isFailing = false
-      if (this.#unwritten === cached) this.#unwritten = undefined
-    } catch (error) {
-      this.#isFailing = true
-      throw error
-    }
-  }
-
-  /** Tries the write again until it succeeds, or the entry has another token. Keeps no process alive. */
-  async #writeLater(store: EncryptedStore<SharedEntry>, token: CachedToken): Promise<void> {
-    const { clock } = this.#options
-    const { closed, rejected } = this.#context
-    const { value } = token.token
-    const sentSince = token.sentAt.monotonicMs
-    for (let pauseMs = FIRST_WRITE_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, MAX_WRITE_PAUSE_MS)) {
-      await clock.sleep(pauseMs, closed).catch(() => {})
-      const isWanted = this.#unwritten === token && token.remainsMs(clock) > 0 && !rejected.has(value)
-      if (!isWanted || closed.aborted) return
-      // Another process may have written a newer one, and the write that failed may have succeeded late.
-      const need: SharedNeed = { purpose: 'background', replacesValue: value, sentSince }
-      if ((await this.#look(store, need, { isUnattended: true })) !== undefined) return
-      try {
-        if (!this.#isFailing) return await this.#write(store, token, { isUnattended: true })
-      } catch {
-        // The store still fails.
-      }
-    }
+    this.#isFailing = await store.write(create, signal).then(
+      () => false,
+      () => true,
+    )
   }
 
   /** While another operation of the store hangs, none begins: then the lease is not released, and expires. */
-  async #release({ release }: Claim, options: { readonly isUnattended?: boolean } = {}): Promise<void> {
-    await release?.({ ...options, isSilent: this.#isFailing }).catch(() => {})
+  async #release({ release }: Claim): Promise<void> {
+    await release?.().catch(() => {})
   }
 
   #now(): number {

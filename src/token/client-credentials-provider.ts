@@ -287,6 +287,7 @@ class ClientCredentialsProvider implements TokenProvider {
     if (other !== undefined) return other
     // The 401 of a URL that is below no API says nothing about this token.
     if (url !== undefined && call.api === undefined) return undefined
+    this.#emitRejected(call)
     return await this.#renew(call, signal)
   }
 
@@ -301,9 +302,8 @@ class ClientCredentialsProvider implements TokenProvider {
     throwIfAborted(signal)
     const rejected = tokens.map(({ value }) => value)
     const call = this.#callOf(rejected, { ...target, isByHand: false })
-    const { api, shown } = call
-    const isOfCurrent = rejected.at(-1) === this.#tokens.servable?.value
-    if (isOfCurrent) this.#context.emit(() => ({ type: 'token-rejected', ...shown }))
+    const { api } = call
+    this.#emitRejected(call)
     const free = freeTokenFor({ api, rejected, canRepeat }, this.#tokens, this.#limits)
     if (free !== undefined) {
       if (!canRepeat) this.#use(free)
@@ -377,6 +377,12 @@ class ClientCredentialsProvider implements TokenProvider {
         ...(url && { url: shownUrl(url, this.#context.secrets) }),
       },
     }
+  }
+
+  /** A 401 for a token that is no longer in use says nothing new. */
+  #emitRejected({ rejected, shown }: RejectedCall): void {
+    if (rejected.at(-1) === this.#tokens.servable?.value)
+      this.#context.emit(() => ({ type: 'token-rejected', ...shown }))
   }
 
   #emitSuppressed({ shown }: RejectedCall, { reason, until }: Suppression): void {

@@ -9,7 +9,7 @@ import { ConfigurationError } from '../../src/base/errors.ts'
 import { defineEnvironments } from '../../src/environment/environment.ts'
 import { optionsFromEnv } from '../../src/options/from-env.ts'
 import { startSandbox } from '../../src/testing/index.ts'
-import { createTokenProvider } from '../../src/token/provider.ts'
+import { createTokenProvider } from '../../src/token/client-credentials-provider.ts'
 import { PATIENCE_MS } from '../support/patience.ts'
 import {
   call,

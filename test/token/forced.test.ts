@@ -2,7 +2,7 @@
 import { type AuthEvent, ProviderClosedError, type TokenProvider, TokenResponseError } from 'merchant-auth'
 import { createStaticTokenProvider } from 'merchant-auth/testing'
 import { describe, expect, it } from 'vitest'
-import { MAX_ROUNDS } from '../../src/token/provider.ts'
+import { MAX_ROUNDS } from '../../src/token/client-credentials-provider.ts'
 import { elsewhere, type Fleet, type Process, quiet, sourcesOf } from '../store/fleet.ts'
 import { FAILURES, slow } from '../store/memory-store.ts'
 import { longLived, renewedAfterRejection, sharing } from '../store/scenes.ts'

@@ -5,7 +5,7 @@ import { warnStoreFailed } from './warnings.ts'
 
 const diagnostics: Channel = channel('merchant-auth')
 
-/** Emits an event. A function that creates it is called only if somebody listens. */
+/** Emits an event, without its undefined fields. A function that creates it is called only if somebody listens. */
 export type Emit = (event: AuthEvent | (() => AuthEvent)) => void
 
 /**
@@ -23,8 +23,7 @@ export function createEmit(
         warnStoreFailed(store, given)
       return
     }
-    const created = typeof given === 'function' ? given() : given
-    const event = Object.freeze(environment === undefined ? created : { ...created, environment })
+    const event = eventOf(typeof given === 'function' ? given() : given, environment)
     try {
       const returned: unknown = onEvent?.(event)
       // A promise of any realm, or of a library that replaces promises.
@@ -41,6 +40,12 @@ export interface Emitter {
   readonly emit: Emit
   /** The client secrets and tokens that no event may contain. */
   readonly secrets: Iterable<string>
+}
+
+/** An event as listeners get it: without the fields that are undefined, frozen. */
+function eventOf(created: AuthEvent, environment: string | undefined): AuthEvent {
+  const fields = Object.entries({ ...created, environment }).filter(([, value]) => value !== undefined)
+  return Object.freeze(Object.fromEntries(fields)) as unknown as AuthEvent
 }
 
 function isThenable(value: unknown): value is PromiseLike<unknown> {

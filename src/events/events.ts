@@ -74,14 +74,13 @@ export interface RenewalSuppressedEvent extends RejectedCallEventBase {
   /**
    * Why:
    *
-   * - `accepted`: the API accepts other calls with this token, or has not rejected enough of them since the last renewal:
-   *   this 401 is about the call
-   * - `limited`: the API rejects all calls, new tokens did not help, and renewals for it are rate limited
+   * - `accepted`: the API has accepted a call with this token since it was acquired: this 401 is about the call, as far as is known
+   * - `limited`: the API has accepted none, the last new token did not help, and renewals for it are limited
    * - `quota`: what is left of a quota is reserved for callers without a token
    * - `cooldown`: the last token request failed
    */
   readonly reason: 'accepted' | 'limited' | 'quota' | 'cooldown'
-  /** Delay (ms) until the next renewal for this API is allowed; undefined for `accepted`. */
+  /** Delay (ms) until the next renewal for this API is allowed, if the time holds it back; undefined for `accepted`. */
   readonly nextRenewalMs?: number | undefined
 }
 

@@ -130,7 +130,7 @@ export class Acquirer {
       durationMs: clock.monotonicMs() - since,
       lifetimeMs: cached.lifetimeMs,
       remainsMs: cached.remainsMs(clock),
-      ...(origin !== undefined && quotas.length > 0 ? { quota: quotas } : undefined),
+      quota: origin !== undefined && quotas.length > 0 ? quotas : undefined,
     })
     const reason = RENEWED_BECAUSE[purpose]
     // The token endpoint may have issued the same token again.

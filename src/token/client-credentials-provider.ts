@@ -90,7 +90,7 @@ interface Want {
 /** A call whose token an API rejected. */
 interface RejectedCall extends Rejected {
   /** What events say of it. */
-  readonly shown: Omit<TokenRejectedEvent, 'type' | 'environment'>
+  readonly shown: () => Omit<TokenRejectedEvent, 'type' | 'environment'>
 }
 
 class ClientCredentialsProvider implements TokenProvider {
@@ -244,13 +244,15 @@ class ClientCredentialsProvider implements TokenProvider {
       if (found !== undefined) return found
       const need = want.need()
       if (need === undefined) return undefined
-      if (this.#acquisition.underWay === undefined) this.#acquisition.begin(need)
-      const isOfCaller = this.#acquisition.underWay?.purpose !== 'background'
-      const outcome = await this.#acquisition.ended(signal).catch((error: unknown) => {
-        if (isOfCaller || signal?.aborted || this.#isClosed) throw error
-      })
-      if (outcome === 'lost' && wasLost) throw lostRequest(this.#endpoint)
-      wasLost ||= outcome === 'lost'
+      const { purpose } = this.#acquisition.underWay ?? this.#acquisition.begin(need)
+      try {
+        const isLost = (await this.#acquisition.ended(signal)) === 'lost'
+        if (isLost && wasLost) throw lostRequest(this.#endpoint)
+        wasLost ||= isLost
+      } catch (error) {
+        // Nobody who waits asked for a background renewal: its failure uses up no attempt of theirs.
+        if (purpose !== 'background' || signal?.aborted || this.#isClosed) throw error
+      }
     }
     return want.find()
   }
@@ -309,7 +311,8 @@ class ClientCredentialsProvider implements TokenProvider {
       if (!canRepeat) this.#use(free)
       return { token: free, isFree: true }
     }
-    if (!this.#isRenewingFor(api)) this.#limits.recordFor(api).countRejection(this.#now())
+    const isCounted = this.#tokens.servable !== undefined && !this.#isRenewingFor(api)
+    if (isCounted) this.#limits.recordFor(api).countRejection(this.#now())
     const token = await this.#renew(call, signal)
     return token && { token, isFree: this.#tokens.originOf(token)?.api !== api }
   }
@@ -371,29 +374,20 @@ class ClientCredentialsProvider implements TokenProvider {
       rejected,
       isByHand,
       api: api?.url,
-      shown: {
-        ...(api && { api: api.label }),
-        ...(method && { method }),
-        ...(url && { url: shownUrl(url, this.#context.secrets) }),
-      },
+      shown: () => ({ api: api?.label, method, url: url && shownUrl(url, this.#context.secrets) }),
     }
   }
 
   /** A 401 for a token that is no longer in use says nothing new. */
   #emitRejected({ rejected, shown }: RejectedCall): void {
     if (rejected.at(-1) === this.#tokens.servable?.value)
-      this.#context.emit(() => ({ type: 'token-rejected', ...shown }))
+      this.#context.emit(() => ({ type: 'token-rejected', ...shown() }))
   }
 
   #emitSuppressed({ shown }: RejectedCall, { reason, until }: Suppression): void {
     // A limit holds renewals back only until the token expires.
     const nextRenewalMs = until && Math.min(until - this.#now(), this.#tokens.servableForMs)
-    this.#context.emit({
-      type: 'renewal-suppressed',
-      reason,
-      ...(nextRenewalMs !== undefined && { nextRenewalMs }),
-      ...shown,
-    })
+    this.#context.emit(() => ({ type: 'renewal-suppressed', reason, nextRenewalMs, ...shown() }))
   }
 
   /** Whether a renewal for this API is under way. */

@@ -50,9 +50,9 @@ export interface TokenProvider {
   getToken(options?: GetTokenOptions): Promise<AccessToken>
   /**
    * A token other than the `rejected` one, for which an API returned 401: the current token if it is newer, otherwise a
-   * renewed one. Concurrent calls share one renewal. Resolves with undefined where nothing is renewed: the rate limit of
-   * renewals for the API of `url`, or a quota of the token endpoint, allows none at the moment (event
-   * `renewal-suppressed`), `url` is not below `apiUrls`, or the token endpoint issued the rejected token again.
+   * renewed one. Concurrent calls share one renewal. Resolves with undefined where nothing is renewed (event
+   * `renewal-suppressed`): the API of `url` has used up its renewals, or a quota of the token endpoint allows none; `url` is not
+   * below `apiUrls`; or the token endpoint issued the rejected token again.
    *
    * If you call this yourself, every 401 counts as one about the token, because the provider does not see which calls succeed.
    * Attached clients report them: for their calls a single 401 may be about the call, and then renews nothing.

@@ -69,8 +69,8 @@ export class SingleFlight<Need> {
     return flight.need
   }
 
-  /** Begins an acquisition. Only while none is under way. */
-  begin(need: Need): void {
+  /** Begins an acquisition, and returns what it is for. Only while none is under way. */
+  begin(need: Need): Need {
     const flight = {
       need,
       lock: this.#lock.acquire(),
@@ -80,10 +80,11 @@ export class SingleFlight<Need> {
     }
     this.#flight = flight
     this.#acquire(flight).catch(() => {}) // its failure is an event
+    return need
   }
 
   /** Settles as the acquisition that was begun last does, or when it is lost, or the signal aborted. */
-  async ended(signal?: AbortSignal): Promise<Outcome> {
+  ended(signal?: AbortSignal): Promise<Outcome> {
     const flight = this.#flight as Flight<Need>
     // Calls of different requests share no wait: on Workers, its timer is lost with the request.
     if (this.#wait?.flight !== flight) {
@@ -92,7 +93,7 @@ export class SingleFlight<Need> {
         this.#wait = undefined
       })
     }
-    return await waitFor(this.#wait.outcome, signal)
+    return waitFor(this.#wait.outcome, signal)
   }
 
   /** Aborts the acquisition under way, and resolves when it has ended. */

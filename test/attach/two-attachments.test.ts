@@ -4,10 +4,7 @@ import { createAuthFetch, type TokenProvider } from 'merchant-auth'
 import { attachAuth, createAuthInterceptor } from 'merchant-auth/axios'
 import { createAuthDispatch } from 'merchant-auth/undici'
 import { Agent, request, fetch as undiciFetch } from 'undici'
-import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import { Sender } from '../../src/attach/sender.ts'
-import { settled } from '../support/clock.ts'
-import { collectGarbage } from '../support/garbage.ts'
+import { expect, it, onTestFinished, vi } from 'vitest'
 import { until, useGround } from '../support/ground.ts'
 
 const ground = useGround()
@@ -89,81 +86,6 @@ it('holds for calls that others overtake', async () => {
   gate.resolve()
   await Promise.all(calls)
   expect(ground.events.filter(isWithheld)).toEqual([])
-})
-
-it('attachments that are no longer used are freed when there are more than eight', async () => {
-  const used = (): WeakRef<Sender> => {
-    const sender = new Sender(ground.tokens)
-    sender.start()
-    sender.end()
-    return new WeakRef(sender)
-  }
-  const isFreed = (sender: WeakRef<Sender>): boolean => sender.deref() === undefined
-  const senders = Array.from({ length: 8 }, used)
-  await settled() // until then a WeakRef keeps what it refers to
-  collectGarbage()
-  expect(senders.filter(isFreed)).toEqual([])
-  await settled()
-  used()
-  await settled()
-  collectGarbage()
-  expect(senders.filter(isFreed)).toHaveLength(8)
-})
-
-type Attach = (tokens: TokenProvider, url: string) => () => Promise<unknown>
-
-const ATTACHMENTS: Record<string, Attach> = {
-  createAuthFetch: (tokens, url) => {
-    const call = createAuthFetch(tokens)
-    return () => call(url)
-  },
-  attachAuth: (tokens, url) => {
-    const api = axios.create()
-    attachAuth(api, tokens)
-    return () => api.get(url)
-  },
-  createAuthDispatch: (tokens, url) => {
-    const agent = new Agent()
-    onTestFinished(() => agent.destroy())
-    const dispatcher = agent.compose(createAuthDispatch(tokens))
-    return async () => (await request(url, { dispatcher })).body.dump()
-  },
-}
-
-describe.each(Object.entries(ATTACHMENTS))('a header that the caller set by hand, beside %s', (_, attach) => {
-  const ENDS: Record<string, () => string> = {
-    'an accepted call': () => ground.env.merchantUrl,
-    'a repeated call': () => {
-      ground.env.revoke()
-      return ground.env.merchantUrl
-    },
-    'a call that failed': () => {
-      ground.env.fail('merchant', { kind: 'reset' })
-      return ground.env.merchantUrl
-    },
-  }
-  it.each(Object.entries(ENDS))(
-    'is the caller’s own after %s, with the token of the provider, too',
-    async (_, end) => {
-      const other = createAuthFetch(ground.tokens)
-      await other(ground.env.merchantUrl)
-      const call = attach(ground.tokens, end())
-      await call().catch(() => {})
-      const { value } = await ground.tokens.getToken()
-      await other(ground.env.merchantUrl, { headers: { authorization: `Bearer ${value}` } })
-      expect(ground.events.filter(isWithheld)).toMatchObject([{ reason: 'own-header' }])
-    },
-  )
-})
-
-it('a header that the caller set by hand is the caller’s own, while others of its attachment are sent, too', async () => {
-  const call = createAuthFetch(ground.tokens)
-  await call(ground.env.merchantUrl)
-  const { value } = await ground.tokens.getToken()
-  const sent = call(ground.env.merchantUrl)
-  await call(ground.env.merchantUrl, { headers: { authorization: `Bearer ${value}` } })
-  await sent
-  expect(ground.events.filter(isWithheld)).toMatchObject([{ reason: 'own-header' }])
 })
 
 it('a call that is still under way after a renewal, and others, has its token', async () => {

@@ -223,7 +223,6 @@ describe('apiUrls by name', () => {
     expect(events.flatMap((event) => ('api' in event ? [[event.type, event.api]] : []))).toEqual([
       ['token-rejected', 'merchant, inStore'],
       ['token-rejected', 'merchant, inStore'],
-      ['renewal-suppressed', 'merchant, inStore'],
     ])
   })
 })

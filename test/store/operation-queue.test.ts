@@ -14,32 +14,30 @@ const CLIENTS = 200
 function begun({ slots = 2, clock = new ManualClock() as Clock } = {}) {
   const queue = new StoreQueue(slots)
   const started: PromiseWithResolvers<string>[] = []
-  const steps: number[] = []
   const add = ({ isUrgent = false, closed }: { isUrgent?: boolean; closed?: AbortSignal } = {}) => {
     const run = (): Promise<string> => {
       const operation = Promise.withResolvers<string>()
       started.push(operation)
       return operation.promise
     }
-    const onStep = (limitMs: number): number => steps.push(limitMs)
-    return queue.run({ run, limitMs: LIMIT_MS, isUrgent, onStep, closed }, clock)
+    return queue.run({ run, limitMs: LIMIT_MS, isUrgent, closed }, clock)
   }
-  return { queue, started, steps, add }
+  return { queue, started, add }
 }
 
 const timedOut = { code: 'ETIMEDOUT', message: 'The token store did not answer in time' }
 
 describe('operations', () => {
   it('wait for a slot, in order, and get what they return', async () => {
-    const { add, started, steps } = begun()
+    const { add, started } = begun()
     const results = [add(), add(), add(), add()]
     await settled()
-    expect([started.length, steps]).toEqual([2, [60_000, 60_000, LIMIT_MS, LIMIT_MS]])
+    expect(started).toHaveLength(2)
     started[1]?.resolve('second')
     await settled()
     started[2]?.resolve('third')
     await settled()
-    expect([started.length, steps.slice(4)]).toEqual([4, [LIMIT_MS, LIMIT_MS]])
+    expect(started).toHaveLength(4)
     started[0]?.resolve('first')
     started[3]?.resolve('fourth')
     expect(await Promise.all(results)).toEqual(['first', 'second', 'third', 'fourth'])
@@ -63,7 +61,6 @@ describe('operations', () => {
       },
       limitMs: LIMIT_MS,
       isUrgent: false,
-      onStep: () => {},
     }
     expect(await rejection(queue.run(throwing, new ManualClock()))).toMatchObject({ message: 'thrown' })
     add()
@@ -88,7 +85,7 @@ describe('operations', () => {
   it('wait for a minute at most', async () => {
     const clock = new ManualClock()
     const queue = new StoreQueue(1)
-    const never = { run: () => new Promise<void>(() => {}), isUrgent: false, onStep: () => {} }
+    const never = { run: () => new Promise<void>(() => {}), isUrgent: false }
     queue.run({ ...never, limitMs: 100_000 }, clock).catch(() => {})
     let wasStarted = false
     const run = async (): Promise<void> => {
@@ -134,14 +131,13 @@ describe('while an operation hangs', () => {
     const hangs = rejection(made.add())
     await clock.advance(LIMIT_MS)
     expect(await hangs).toMatchObject(timedOut)
-    made.steps.length = 0
     return { clock, ...made }
   }
 
   it('no further one begins, and none is waited for', async () => {
-    const { add, started, steps, clock } = await hanging()
+    const { add, started, clock } = await hanging()
     expect(await rejection(add())).toMatchObject(timedOut)
-    expect([started.length, steps, clock.sleeping]).toEqual([1, [], 0])
+    expect([started.length, clock.sleeping]).toEqual([1, 0])
   })
 
   it('those that wait for a slot are not waited for any more', async () => {

@@ -36,19 +36,15 @@ function encrypting(
   { client = CLIENT, keys = [SECRET], name = 'token' } = {},
 ) {
   const events: AuthEvent[] = []
-  const steps: number[] = []
-  const closing = new AbortController()
   const store = new EncryptedStore<Content>(inner, {
     name,
     client,
     encryptionKeys: keys,
     clock,
     emit: createEmit((event) => events.push(event), undefined),
-    beginStep: (limitMs) => steps.push(limitMs),
-    closed: closing.signal,
   })
   const read = async () => (await entriesOf(store))[0]
-  return { events, steps, closing, store, read }
+  return { events, store, read }
 }
 
 function made({ leases = true } = {}) {
@@ -120,19 +116,6 @@ describe('a store that works', () => {
     await store.write(entry(CONTENT, 1_999.9))
     expect(inner.asked.map(({ ttlMs }) => ttlMs)).toEqual([1_999])
   })
-
-  it('is a step of a run with each operation, unless nobody waits for it', async () => {
-    const { store, steps, read } = made()
-    await read()
-    await store.write(entry(CONTENT, 500))
-    const release = await store.lease(700)
-    await release?.()
-    expect(steps).toEqual([FIRST_MS, LIMIT_MS, LIMIT_MS, LIMIT_MS])
-    await store.write(entry(CONTENT, 500), { isUnattended: true })
-    for await (const _ of store.read({ isUnattended: true })) void _
-    await release?.({ isUnattended: true })
-    expect(steps).toHaveLength(4)
-  })
 })
 
 describe('a store that fails', () => {
@@ -160,16 +143,6 @@ describe('a store that fails', () => {
     await clock.advance(1)
     await ended
     expect(events).toEqual([{ type: 'store-failed', operation: 'set', code: 'ETIMEDOUT' }])
-  })
-
-  it('emits no event of an operation that nobody waits for', async () => {
-    const { inner, events, store } = made()
-    const release = await store.lease(700)
-    inner.failAlways(FAILURES.rejects)
-    await rejection(store.write(entry(CONTENT, 500), { isUnattended: true }))
-    await rejection(store.read({ isUnattended: true }).next())
-    await rejection(release?.({ isUnattended: true }) ?? Promise.resolve())
-    expect(events).toEqual([])
   })
 
   it('gets a lease released that was granted too late, and a failed release has no effect', async () => {
@@ -200,14 +173,16 @@ describe('a store that fails', () => {
     expect([events.length, clock.sleeping]).toEqual([1, 0])
   })
 
-  it('is not asked after the provider was closed, but to release a lease', async () => {
-    const { inner, events, closing, store, read } = made()
-    const release = await store.lease(700)
+  it('is not asked after the signal was aborted, but to release a lease, and that is no event', async () => {
+    const { inner, events, store } = made()
+    const aborting = new AbortController()
+    const { signal } = aborting
+    const release = await store.lease(700, signal)
     const reason = new Error('closed')
-    closing.abort(reason)
-    expect(await rejection(read())).toBe(reason)
-    expect(await rejection(store.lease(700))).toBe(reason)
-    expect(await rejection(store.write(entry(CONTENT, 500)))).toBe(reason)
+    aborting.abort(reason)
+    expect(await rejection(store.read(signal).next())).toBe(reason)
+    expect(await rejection(store.lease(700, signal))).toBe(reason)
+    expect(await rejection(store.write(entry(CONTENT, 500), signal))).toBe(reason)
     await release?.()
     expect([inner.operations, events]).toEqual([['lease', 'release'], []])
   })

@@ -41,22 +41,6 @@ describe('an error with a digest', () => {
     expect(await provider.getToken()).toBeDefined()
   })
 
-  it('that comes late does not make a call that waited fail with an older error', async () => {
-    const secrets = [() => SECRET, () => SECRET, () => clock.sleep(8_000).then(bailsOut)]
-    const clientSecret = (): string | Promise<string> => secrets.shift()?.() ?? SECRET
-    const { provider, clock } = rig([granted(), status(503)], { clientSecret, retries: 0 })
-    const token = await provider.getToken()
-    const { retryAfterMs } = await rejection<TokenRequestError>(
-      provider.renewToken(token, { url: MERCHANT_URL }),
-    )
-    await clock.advance(Number(retryAfterMs))
-    const first = rejection(provider.renewToken(token, { url: MERCHANT_URL }))
-    const second = provider.renewToken(token, { url: IN_STORE_URL })
-    await clock.advance(8_000)
-    expect(await first).toBe(bailout)
-    expect([token, undefined]).not.toContain(await second)
-  })
-
   it('ends a background renewal in silence', async () => {
     const countUnhandled = unhandledRejections()
     const { provider, clock, events } = rig([granted(), bailsOut])

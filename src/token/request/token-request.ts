@@ -354,10 +354,10 @@ export class TokenRequest {
       type: 'token-request-failed',
       attempt: this.#attempts,
       code: String(code),
-      ...(status === undefined ? undefined : { status }),
-      ...(oauth === undefined ? undefined : { error: oauth }),
-      ...(nextTryMs === undefined ? undefined : { nextTryMs }),
-      ...(this.#quotas.length === 0 ? undefined : { quota: this.#quotas }),
+      status,
+      error: oauth,
+      nextTryMs,
+      quota: this.#quotas.length > 0 ? this.#quotas : undefined,
     })
   }
 }

@@ -132,8 +132,7 @@ export class EncryptedStore<T> {
     try {
       return await queueOf(this.#store).run({ run, limitMs, isUrgent, closed }, limitClockOf(clock))
     } catch (error) {
-      const code = storeErrorCode(error)
-      if (!closed?.aborted) emit({ type: 'store-failed', operation, ...(code && { code }) })
+      if (!closed?.aborted) emit({ type: 'store-failed', operation, code: storeErrorCode(error) })
       throw error
     } finally {
       this.#limitMs = OPERATION_MS

@@ -245,14 +245,15 @@ class ClientCredentialsProvider implements TokenProvider {
       const need = want.need()
       if (need === undefined) return undefined
       const { purpose } = this.#acquisition.underWay ?? this.#acquisition.begin(need)
+      let isLost = false
       try {
-        const isLost = (await this.#acquisition.ended(signal)) === 'lost'
-        if (isLost && wasLost) throw lostRequest(this.#endpoint)
-        wasLost ||= isLost
+        isLost = (await this.#acquisition.ended(signal)) === 'lost'
       } catch (error) {
         // Nobody who waits asked for a background renewal: its failure uses up no attempt of theirs.
         if (purpose !== 'background' || signal?.aborted || this.#isClosed) throw error
       }
+      if (isLost && wasLost) throw lostRequest(this.#endpoint)
+      wasLost ||= isLost
     }
     return want.find()
   }

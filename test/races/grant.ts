@@ -20,32 +20,48 @@ export interface Sent {
   readonly at: number
   readonly wallAt: number
   readonly aheadMs: number
+  readonly moment: number
 }
 
 /** Reads a clock for a request that is sent now. */
 export function sentNow(clock: IncomingClock): Sent {
-  return { at: clock.monotonicMs(), wallAt: clock.epochMs(), aheadMs: clock.aheadMs }
+  return { at: clock.monotonicMs(), wallAt: clock.epochMs(), aheadMs: clock.aheadMs, moment: clock.nextMoment() }
+}
+
+interface GrantParts extends Pick<Grant, 'lifetimeMs' | 'isRenewal'> {
+  readonly clock: IncomingClock
+  readonly sent: Sent
 }
 
 export class Grant {
   readonly value: string
+  readonly lifetimeMs: number
   readonly windowMs: number
+  /** Whether it may have been requested because of a 401. */
+  readonly isRenewal: boolean
   readonly #clock: IncomingClock
   readonly #sent: Sent
   readonly #usableMs: number
 
   constructor(
     value: string,
-    { clock, sent, lifetimeMs }: { clock: IncomingClock; sent: Sent; lifetimeMs: number },
+    { clock, sent, lifetimeMs, isRenewal }: GrantParts,
     { expiryMarginMs, refreshAheadMs }: GrantOptions,
   ) {
     const marginMs = expiryMarginMs ?? Math.min(MAX_MARGIN_MS, MARGIN_SHARE * lifetimeMs)
     const windowMs = refreshAheadMs ?? Math.min(MAX_WINDOW_MS, WINDOW_SHARE * lifetimeMs)
     this.value = value
+    this.lifetimeMs = lifetimeMs
+    this.isRenewal = isRenewal
     this.windowMs = Math.min(windowMs, MAX_GIVEN_WINDOW_SHARE * lifetimeMs)
     this.#clock = clock
     this.#sent = sent
     this.#usableMs = lifetimeMs - Math.min(marginMs, MAX_GIVEN_MARGIN_SHARE * lifetimeMs)
+  }
+
+  /** Whether it was requested after a moment. */
+  isRequestedSince(moment: number): boolean {
+    return this.#sent.moment > moment
   }
 
   /** The remaining time by the clock that leaves less. */

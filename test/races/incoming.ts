@@ -49,6 +49,13 @@ export function currentRequest(): IncomingRequest | undefined {
 export class IncomingClock extends ScheduledClock {
   /** By how much (ms) the wall clock was set ahead so far, without the steps back. */
   aheadMs = 0
+  #moments = 0
+
+  /** The number of this moment: a later one has a larger number, even if no time has passed. */
+  nextMoment(): number {
+    this.#moments += 1
+    return this.#moments
+  }
 
   override stepWallClock(ms: number): void {
     super.stepWallClock(ms)

@@ -1,6 +1,9 @@
 /** An API without a network, which rejects tokens on demand, behind a fetch with the token of a provider. */
 import { createAuthFetch, type TokenProvider } from 'merchant-auth'
-import { FIRST_COUNT } from '../../src/token/limits/renewals.ts'
+import { expect } from 'vitest'
+import { FIRST_DOUBT } from '../../src/token/limits/renewals.ts'
+import type { Fleet, Process } from '../store/fleet.ts'
+import { longLived } from '../store/scenes.ts'
 import { settled } from '../support/clock.ts'
 import { HOUR_MS } from '../support/periods.ts'
 import { type Answer, granted, type Rig, rig, type ScriptedEndpoint } from './harness.ts'
@@ -36,21 +39,25 @@ export class Issued {
   }
 }
 
+/** The status that a caller gets, and the numbers of the tokens that the call was sent with. */
+export type Called = readonly [status: number, ...tokens: number[]]
+
 export class ScriptedApi {
-  /** The number of the token of each request since this was last read. */
-  #sent: number[] = []
   /** Whether it accepts a token, by its number. */
   accepts: (token: number) => boolean = () => true
   /** 0: the response of a fetch that hides it. */
   otherStatus = 200
   answerSlow: () => void = () => {}
   readonly #fetch: typeof fetch
+  /** The tokens of each call, by its `x-call`. */
+  readonly #sent: number[][] = []
 
   constructor(provider: TokenProvider, issued: Issued) {
     const answer = async (input: unknown, init: RequestInit = {}): Promise<Response> => {
       const url = String(input)
-      const token = issued.numberOf(new Headers(init.headers).get('authorization')?.split(' ')[1] ?? '')
-      this.#sent.push(token)
+      const headers = new Headers(init.headers)
+      const token = issued.numberOf(headers.get('authorization')?.split(' ')[1] ?? '')
+      this.#sent[Number(headers.get('x-call'))]?.push(token)
       if (url === SLOW_URL) await new Promise<void>((resolve) => (this.answerSlow = resolve))
       const isAccepted = url !== REFUSED_URL && this.accepts(token)
       const status = isAccepted ? (url === OTHER_URL ? this.otherStatus : 200) : 401
@@ -59,22 +66,27 @@ export class ScriptedApi {
     this.#fetch = createAuthFetch(provider, { fetch: answer as typeof fetch })
   }
 
-  /** Makes a call; resolves with the status that the caller gets, and the numbers of the tokens that were sent. */
-  async call(url = `${MERCHANT}/orders`, init?: RequestInit): Promise<[status: number, ...tokens: number[]]> {
-    const { status } = await this.#fetch(url, init)
+  /** Makes a call. */
+  async call(url = `${MERCHANT}/orders`, init?: RequestInit): Promise<Called> {
+    const sent: number[] = []
+    const call = String(this.#sent.push(sent) - 1)
+    const { status } = await this.#fetch(url, { ...init, headers: { 'x-call': call } })
     await settled() // what runs for the next call
-    const sent = this.#sent
-    this.#sent = []
     return [status, ...sent]
+  }
+
+  /** As `call`, so many at once. */
+  calls(count: number, url?: string): Promise<readonly Called[]> {
+    return Promise.all(Array.from({ length: count }, () => this.call(url)))
   }
 
   /** As many calls as renew nothing in doubt, after one renewal that did not help: the next rejected one renews. */
   async callsBeforeRenewal(url?: string): Promise<void> {
-    for (let nth = 1; nth < FIRST_COUNT; nth += 1) await this.call(url)
+    for (let nth = 1; nth < FIRST_DOUBT; nth += 1) await this.call(url)
   }
 
   /** As `call`, with a body that cannot be sent twice. */
-  callOnce(): Promise<[status: number, ...tokens: number[]]> {
+  callOnce(): Promise<Called> {
     const body = new ReadableStream({ start: (controller) => controller.close() })
     return this.call(undefined, { method: 'POST', body, duplex: 'half' } as RequestInit)
   }
@@ -90,4 +102,34 @@ export function attachedRig(fields: Record<string, unknown> = {}): AttachedRig {
   const made = rig([], { retries: 0, refreshAheadMs: HOUR_MS })
   const issued = new Issued(made.endpoint, { expires_in: 36_000, ...fields })
   return { ...made, issued, api: new ScriptedApi(made.provider, issued) }
+}
+
+/**
+ * A scheduled renewal has yielded the second token, with which no call was sent yet; the API has accepted the first one, which
+ * lives for 30 min more.
+ */
+export async function renewedOnSchedule(fields: Record<string, unknown> = {}): Promise<AttachedRig> {
+  const made = attachedRig()
+  await made.api.call()
+  await made.clock.advance(9.5 * HOUR_MS)
+  made.endpoint.answers.push(made.issued.granted({ expires_in: 36_000, ...fields }))
+  expect(await made.api.call()).toEqual([200, 1])
+  expect(made.endpoint.count).toBe(2)
+  return made
+}
+
+/** A process whose token is attached to a scripted API. */
+export interface AttachedProcess extends Process {
+  readonly api: ScriptedApi
+}
+
+/** Processes with a store, which share tokens of 10 days. */
+export function attachedFleet(): { readonly fleet: Fleet; readonly start: () => AttachedProcess } {
+  const fleet = longLived()
+  const issued = new Issued(fleet.endpoint, { expires_in: 10 * 86_400 })
+  const start = (): AttachedProcess => {
+    const process = fleet.start()
+    return { ...process, api: new ScriptedApi(process.provider, issued) }
+  }
+  return { fleet, start }
 }

@@ -1,11 +1,12 @@
 /** Which process makes the token request, how the others wait, and when the lease is released. */
 import { getEventListeners } from 'node:events'
 import { ProviderClosedError } from 'merchant-auth'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { OPERATION_MS } from '../../src/token/shared/encrypted-store.ts'
 import { Fleet, failuresOf, type Process, quiet, sourcesOf } from '../store/fleet.ts'
 import { FAILURES, slow } from '../store/memory-store.ts'
 import { leaseHeldByAnother } from '../store/scenes.ts'
+import { ManualClock } from '../support/clock.ts'
 import { granted, hang, rejection, status, withoutJitter } from './harness.ts'
 
 withoutJitter()
@@ -146,7 +147,10 @@ describe('the lease', () => {
     expect(await fleet.tookMs(provider.getToken())).toBe(OPERATION_MS)
     await fleet.pass(490)
     expect([fleet.store.leased, fleet.store.keys.length]).toEqual([1, 0])
-    expect(failuresOf(events)).toEqual([{ operation: 'set', code: 'ETIMEDOUT' }])
+    // While the write hangs, the release does not begin: the lease expires.
+    expect(failuresOf(events)).toEqual(
+      ['set', 'lease'].map((operation) => ({ operation, code: 'ETIMEDOUT' })),
+    )
     await fleet.pass(10)
     expect(await fleet.tokenOf()).toBe(provider.currentToken()?.value)
   })
@@ -199,6 +203,24 @@ describe('the lease', () => {
     await provider.close()
     expect(await waiting).toBeInstanceOf(ProviderClosedError)
     expect([fleet.store.leased, fleet.store.keys]).toEqual([0, []])
+  })
+
+  it('is released when its acquisition was lost: the one that replaces it does not wait for it', async () => {
+    const { fleet, provider } = await began()
+    const { clock } = fleet
+    const ofRequest = Promise.withResolvers<void>()
+    const sleep = vi.spyOn(clock, 'sleep')
+    sleep.mockImplementation((ms, signal) =>
+      ms > 60_000 ? ofRequest.promise : ManualClock.prototype.sleep.call(clock, ms, signal),
+    )
+    fleet.endpoint.answers.push(hang)
+    const waiting = provider.getToken()
+    await fleet.pass(10)
+    expect([fleet.store.leased, fleet.endpoint.count]).toEqual([1, 1])
+    sleep.mockRestore()
+    ofRequest.reject(new Error('The request that this promise belongs to has ended')) // as a runtime of Workers does
+    expect(await fleet.tookMs(waiting)).toBe(0)
+    expect([fleet.store.leased, fleet.endpoint.count]).toEqual([0, 2])
   })
 
   it('is not asked for by a call that waits behind its holder when both are closed', async () => {

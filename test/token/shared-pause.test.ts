@@ -106,42 +106,6 @@ describe('the pause after a 429', () => {
     expect(await fleet.tokenOf()).toBe(one.token)
   })
 
-  it.each([
-    { leases: false, what: 'the store has no leases' },
-    { leases: true, what: 'its lease failed' },
-  ])('is written beside the newer token that another process wrote meanwhile: $what', async ({ leases }) => {
-    const fleet = new Fleet({ leases })
-    const [one, other] = [await fleet.begin(), await fleet.begin()]
-    fleet.answerAfter(1_000, PAUSE_OF_10_S)
-    const error = rejection(one.provider.renewToken(one.token, { url }))
-    await quiet()
-    if (leases) fleet.store.faults.lease = FAILURES.rejects
-    const newer = await other.provider.renewToken(one.token, { url })
-    fleet.store.faults.lease = undefined
-    expect([one.token, undefined]).not.toContain(newer?.value)
-    await fleet.pass(1_000)
-    expect(await error).toMatchObject({ status: 429, retryAfterMs: 10_000 })
-    const late = fleet.start()
-    expect((await late.provider.getToken()).value).toBe(newer?.value)
-    expect((await one.provider.renewToken(one.token, { url }))?.value).toBe(newer?.value)
-    for (const { provider } of [one, late])
-      expect(await rejection(provider.getToken({ forceRefresh: true }))).toMatchObject({ status: 429 })
-    expect(fleet.endpoint.count).toBe(3)
-  })
-
-  it('is not written by a process that cannot read the entry after its request, whose caller gets the error', async () => {
-    const { fleet, one } = await sharing()
-    fleet.endpoint.answers.push((init) => {
-      fleet.store.faults.get = FAILURES.rejects
-      return PAUSE_OF_10_S(init)
-    })
-    expect(await rejection(one.provider.renewToken(one.token, { url }))).toMatchObject({ status: 429 })
-    await quiet()
-    expect(fleet.store.operations).toEqual(['get', 'lease', 'get', 'get', 'release'])
-    fleet.store.faults.get = undefined
-    expect(await fleet.tokenOf()).toBe(one.token)
-  })
-
   it('ends the wait of another process for the lease, even if that is not released', async () => {
     const fleet = new Fleet()
     fleet.answerAfter(500, PAUSE_OF_10_S)

@@ -1,21 +1,12 @@
-import type { TokenProvider, TokenProviderOptions } from 'merchant-auth'
+import { createAuthFetch, type TokenProvider, type TokenProviderOptions } from 'merchant-auth'
 import { describe, expect, it } from 'vitest'
 import { BACKGROUND_PAUSE_SHARE, BACKGROUND_PAUSE_SPREAD } from '../../src/token/limits/request-limits.ts'
 import { RejectedTokens, WINDOW_SPREAD } from '../../src/token/request/access-token.ts'
-import { OPERATION_MS } from '../../src/token/shared/encrypted-store.ts'
 import { LOOK_AGAIN_MS } from '../../src/token/shared/shared-token.ts'
 import { Fleet, failuresOf, quiet, sourcesOf } from '../store/fleet.ts'
 import { CODES, FAILURES, slow } from '../store/memory-store.ts'
 import { oneHasNewerToken, sharing } from '../store/scenes.ts'
-import {
-  failedUntilGap,
-  granted,
-  grantedWith,
-  MERCHANT_URL,
-  rejection,
-  status,
-  withoutJitter,
-} from './harness.ts'
+import { granted, grantedWith, MERCHANT_URL, rejection, status, withoutJitter } from './harness.ts'
 
 const random = withoutJitter()
 
@@ -187,22 +178,6 @@ describe('a shared token in its refresh window', () => {
     expect(fleet.endpoint.count).toBe(3)
   })
 
-  it('is renewed behind a look at the store for an API that may cause no renewal yet', async () => {
-    const fleet = new Fleet()
-    const { provider, token } = await fleet.begin({ retries: 0 })
-    await fleet.skip(DUE_MS)
-    fleet.endpoint.otherwise = status(503)
-    await failedUntilGap(fleet.clock, () => provider.renewToken(token, { url }))
-    fleet.endpoint.otherwise = granted()
-    fleet.store.faults.get = slow(fleet.clock, 200)
-    const renewal = provider.renewToken(token, { url })
-    await quiet()
-    expect(provider.currentToken()?.value).toBe(token)
-    await fleet.pass(1_000)
-    expect(await renewal).toBeUndefined()
-    expect([token, undefined]).not.toContain(provider.currentToken()?.value)
-  })
-
   it('causes no store operation and no token request in the pause after a failed renewal', async () => {
     const { fleet, provider, token } = await due()
     fleet.endpoint.answers.push(status(400))
@@ -293,25 +268,6 @@ it('a store that is back is found by the next background renewal, which takes th
   expect(fleet.endpoint.count).toBe(2)
 })
 
-describe('a store that fails until shortly before a token expires', () => {
-  it('gets that token, even if its renewal failed, too', async () => {
-    const fleet = new Fleet()
-    const { provider } = fleet.start()
-    const connected = fleet.clock.sleep(970_000)
-    fleet.store.failAlways((run) => connected.then(run))
-    await fleet.tookMs(provider.getToken())
-    const token = provider.currentToken()?.value
-    fleet.endpoint.answers.push(status(503))
-    await fleet.skip(945_000) // the last quarter of the refresh window
-    provider.currentToken()
-    await fleet.pass(1_500)
-    expect(fleet.endpoint.count).toBe(2)
-    await fleet.skip(25_000)
-    expect(await fleet.tokenOf()).toBe(token)
-    expect(fleet.endpoint.count).toBe(2)
-  })
-})
-
 const url = MERCHANT_URL
 const MERCHANT = 'https://api.test.example/merchant'
 
@@ -367,14 +323,15 @@ describe('a rejected token', () => {
     expect(fleet.endpoint.count).toBe(2)
   })
 
-  it('is renewed once for all processes, even if the endpoint returns the same token again', async () => {
+  it('is renewed once for the calls of all processes, even if the endpoint returns the same token again', async () => {
     const fleet = new Fleet()
     fleet.endpoint.otherwise = granted({ access_token: 'the.same.token' })
     const processes = [await fleet.begin(), await fleet.begin()]
     fleet.answerAfter(330, fleet.endpoint.otherwise)
-    const renewals = processes.map(({ provider }) => provider.renewToken('the.same.token', { url }))
-    await fleet.tookMs(Promise.all(renewals))
-    expect(await Promise.all(renewals)).toEqual([undefined, undefined])
+    const rejecting = async (): Promise<Response> => new Response(null, { status: 401 })
+    const calls = processes.map(({ provider }) => createAuthFetch(provider, { fetch: rejecting })(url))
+    await fleet.tookMs(Promise.all(calls))
+    expect((await Promise.all(calls)).map(({ status }) => status)).toEqual([401, 401])
     expect(fleet.endpoint.count).toBe(2)
   })
 
@@ -450,34 +407,6 @@ describe('a rejected token', () => {
     await fleet.skip(1_000)
     expect((await provider.getToken()).value).toBe(token)
   })
-})
-
-describe.each([
-  { way: 'throws', waitsMs: { get: 0, lease: 0, set: 0, release: 0 } },
-  { way: 'rejects', waitsMs: { get: 0, lease: 0, set: 0, release: 0 } },
-  {
-    way: 'hangs',
-    waitsMs: { get: OPERATION_MS, lease: OPERATION_MS, set: OPERATION_MS, release: OPERATION_MS },
-  },
-] as const)('a store that $way', ({ way, waitsMs }) => {
-  it.each([
-    { operation: 'get', reported: 'get' },
-    { operation: 'lease', reported: 'lease' },
-    { operation: 'set', reported: 'set' },
-    { operation: 'release', reported: 'lease' },
-  ] as const)(
-    'does not prevent the renewal of a rejected token: $operation',
-    async ({ operation, reported }) => {
-      const { fleet, provider, events, token } = await sharing()
-      fleet.store.faults[operation] = FAILURES[way]
-      const renewal = provider.renewToken(token, { url })
-      expect(await fleet.tookMs(renewal)).toBe(waitsMs[operation])
-      expect([token, undefined]).not.toContain((await renewal)?.value)
-      await fleet.pass(1_500)
-      expect(failuresOf(events)).toEqual([{ operation: reported, code: CODES[way] }])
-      expect(fleet.endpoint.count).toBe(2)
-    },
-  )
 })
 
 it('the sixteen most recently rejected tokens are known, whatever the store still has', () => {

@@ -71,44 +71,41 @@ const ROWS: Readonly<Record<string, readonly Row[]>> = {
   ],
   'token/limits/renewals.ts': [
     [
-      'FIRST_GAP_MS',
-      REQUEST_LIMITS,
-      'the gap after a renewal that failed or did not help; it doubles with each further one',
-      'there is a gap of #, doubling',
-      'begins with # again',
-    ],
-    ['MAX_GAP_MS', REQUEST_LIMITS, 'the longest gap', 'doubling to # (it ends'],
-    ['QUIET_MS', REQUEST_LIMITS, 'how long without a 401 ends the gap', 'after another # without a 401'],
-    [
       'BUCKET',
       REQUEST_LIMITS,
-      'how many renewals an API has',
-      'each API has # renewals',
-      'the gap or the # renewals',
-      'the gap and the # renewals',
+      'how many renewals may follow one another',
+      'An API has # renewals',
+      'second | t1, t2; then t2, t1 | #: at 0',
     ],
     [
       'REFILL_MS',
       REQUEST_LIMITS,
-      'how long it takes until an API gets a renewal back',
-      'of which one comes back every #:',
-      'until the next one, for # at the worst',
+      'how long it takes until the bucket gets a renewal back',
+      'of which one comes back every #;',
+      'if the bucket is empty (#)',
     ],
     [
-      'FIRST_COUNT',
+      'FIRST_DOUBT',
       REQUEST_LIMITS,
-      'how many 401s renew in doubt; the number doubles with each renewal that did not help',
-      'it takes #, 4, 8',
+      'n, the 401s in a row and the seconds that renew in doubt; it doubles with each renewal that failed or did not help',
+      'n is #, and doubles',
+      'in doubt, n = #',
+      'at 0, #, 12, 28, 60',
     ],
-    ['MAX_COUNT', REQUEST_LIMITS, 'the largest number of 401s that renew in doubt', 'then always # of them'],
-    ['MAX_COUNTING_MS', REQUEST_LIMITS, 'how long 401s are counted', 'or # since the first of these'],
+    ['MAX_DOUBT', REQUEST_LIMITS, 'the largest n', 'does not help, to #.'],
+    [
+      'MAX_ROW_MS',
+      REQUEST_LIMITS,
+      'how long after its first 401 a row that is shorter than n renews',
+      'one that comes # after the first renews',
+    ],
+    ['LEAST_ROW', REQUEST_LIMITS, 'how many 401s such a row has at least', 'In a row of at least #,'],
     [
       'MAX_DOUBT_MS',
       REQUEST_LIMITS,
-      'how long doubt lasts until one 401 renews',
-      'but for once in #:',
-      'or # since the last renewal',
-      '# after the last renewal)',
+      'how long after the last renewal a 401 renews, whatever the API accepts',
+      'any 401 that comes # after the last renewal',
+      'without checking the token (#)',
     ],
   ],
   'token/limits/request-limits.ts': [
@@ -137,11 +134,12 @@ const ROWS: Readonly<Record<string, readonly Row[]>> = {
       'plus or minus # at random',
     ],
   ],
-  'token/provider.ts': [
+  'token/client-credentials-provider.ts': [
+    ['MAX_ROUNDS', 'token/lifetime.test.ts', 'how many acquisitions a call waits for'],
     [
-      'MAX_ROUNDS',
-      'token/lifetime.test.ts',
-      'how often a call waits for a token that is gone when it arrives',
+      'STORE_MS',
+      'token/single-flight.test.ts',
+      'how long an acquisition with a store takes at most besides its request',
     ],
   ],
   'token/request/access-token.ts': [
@@ -192,9 +190,17 @@ const ROWS: Readonly<Record<string, readonly Row[]>> = {
     ['MAX_REASONS', 'token/token-response.test.ts', 'how many texts of an error body are in a message'],
     ['MAX_DEPTH', 'token/token-response.test.ts', 'how deep in an error body those texts are'],
   ],
-  'token/runs.ts': [
-    ['LOST_AFTER_MS', 'token/runs.test.ts', 'how long after the limit of its step a run is lost'],
-    ['AFTER_FREEZE_MS', 'token/runs.test.ts', 'how long it may still end after the process stood still'],
+  'token/single-flight.ts': [
+    [
+      'LOST_AFTER_MS',
+      'token/single-flight.test.ts',
+      'how long after its longest time an acquisition is lost',
+    ],
+    [
+      'AFTER_FREEZE_MS',
+      'token/single-flight.test.ts',
+      'how long it may still end after the process stood still',
+    ],
   ],
   'token/shared/encrypted-store.ts': [
     ['OPERATION_MS', 'token/encrypted-store.test.ts', 'how long an operation of the store may take'],
@@ -216,12 +222,9 @@ const ROWS: Readonly<Record<string, readonly Row[]>> = {
       'one call of each provider in # waits for it',
     ],
     ['MIN_ENTRY_MS', 'token/shared-token.test.ts', 'how long an entry lives at least'],
-    [
-      'FIRST_WRITE_PAUSE_MS',
-      'token/store-failures.test.ts',
-      'the pause before a write is tried again; it doubles',
-    ],
-    ['MAX_WRITE_PAUSE_MS', 'token/store-failures.test.ts', 'the longest pause before a write is tried again'],
+  ],
+  'attach/authorize.ts': [
+    ['MAX_SENDS', 'token/worked-examples.test.ts', 'how often a call is sent', 'is sent at most # times'],
   ],
   'attach/axios/log-output.ts': [
     ['MAX_CAUSES', 'attach/axios-log-output.test.ts', 'in how many causes of an error its request is hidden'],
@@ -231,12 +234,12 @@ const ROWS: Readonly<Record<string, readonly Row[]>> = {
       'MAX_HELD_BYTES',
       'attach/scenarios/held-401.test.ts',
       'how much of a 401 is read while its call waits',
-      '**the 401 has more than #**',
+      'the 401 has more than #',
     ],
     ['MAX_DRAINING_MS', 'attach/fetch.test.ts', 'how long the rest of a 401 is read after a renewal'],
   ],
-  'attach/sender.ts': [
-    ['MAX_LISTED', 'attach/two-attachments.test.ts', 'how many attachments without calls stay listed'],
+  'attach/sent-headers.ts': [
+    ['MOST', 'attach/two-attachments.test.ts', 'how many headers of its attachments a provider remembers'],
   ],
   'attach/withheld.ts': [
     [

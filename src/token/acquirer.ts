@@ -56,12 +56,11 @@ export class Acquirer {
     const context = { ...this.#context, signal }
     const credential = new ClientCredential(this.#options, context)
     const permission = await this.#permit(need, credential, signal)
-    signal.throwIfAborted()
     if (permission.kind === 'found') {
       // The look in the store has reset the cooldown. A token request reports its quotas itself, also if it fails.
       limits.quotasReported(permission.token.quotas)
       if (need.purpose === 'rejected' || need.purpose === 'look') limits.recordFor(need.api).endRow()
-      this.#accept(permission.token, need, undefined)
+      this.#accept(permission.token, need, { signal })
     } else if (permission.kind === 'request') {
       let token: CachedToken | undefined
       try {
@@ -105,7 +104,7 @@ export class Acquirer {
       // Before it is shared: other processes have to know that this API is in doubt.
       if (purpose === 'rejected') limits.recordFor(api).renewed(sentAt)
       if (purpose === 'by-hand') limits.recordFor(api).drew(sentAt)
-      this.#accept(token, need, origin)
+      this.#accept(token, need, { signal, origin })
       return token
     } catch (error) {
       signal.throwIfAborted()
@@ -117,7 +116,13 @@ export class Acquirer {
     }
   }
 
-  #accept(cached: CachedToken, { purpose, since }: WaitingNeed, origin: Origin | undefined): void {
+  /** `origin`: the request that it came from; undefined if the store had it. */
+  #accept(
+    cached: CachedToken,
+    { purpose, since }: WaitingNeed,
+    { signal, origin }: { readonly signal: AbortSignal; readonly origin?: Origin },
+  ): void {
+    signal.throwIfAborted() // in the same moment: a closed provider has no token
     const { emit, limits, secrets } = this.#context
     const { clock } = this.#options
     const { token, quotas } = cached

@@ -222,7 +222,8 @@ class ClientCredentialsProvider implements TokenProvider {
         if (why !== undefined) suppressed(why)
         if (this.#tokens.count > count) return undefined // the token endpoint has issued a rejected token again
         // A limit that forbids a renewal may be over for another process, whose token is in the store.
-        if (why !== undefined && !(why.isHeld && this.#isLookDue)) return undefined
+        const mayLook = this.#isLookDue || this.#acquisition.underWay?.purpose === 'look'
+        if (why !== undefined && !(why.isHeld && mayLook)) return undefined
         // While no renewal is allowed the token stays in use, so it may come from the store again.
         if (why === undefined) for (const token of rejected) this.#context.rejected.add(token)
         if (servable === undefined) return this.#wanted().need()

@@ -12,11 +12,13 @@ import type { Choose } from './explorer.ts'
 /** Callers that do the same. They arrive one after the other, in any order with everything else. */
 export interface Callers {
   readonly count: number
-  readonly do: 'get a token' | 'call an API'
+  readonly do: 'get a token' | 'force a token' | 'call an API'
   /** Which API, of two. */
   readonly api?: 0 | 1
   /** Whether the API rejects their calls with every token. */
   readonly isBad?: boolean
+  /** Whether their calls have a stream as their body, which cannot be sent twice. */
+  readonly isStream?: boolean
   /** In which process, of two. */
   readonly process?: 0 | 1
 }
@@ -242,18 +244,20 @@ export class World {
     })
   }
 
-  #nameOf({ do: does, api = 0, isBad = false, process = 0 }: Callers): string {
+  #nameOf({ do: does, api = 0, isBad = false, isStream = false, process = 0 }: Callers): string {
     const where = NAMES[process]
     if (does === 'get a token') return `${where}caller needs a token`
-    return `${where}caller calls API ${api + 1}${isBad ? ' in vain' : ''}`
+    if (does === 'force a token') return `${where}caller forces a token`
+    return `${where}caller calls API ${api + 1}${isBad ? ' in vain' : ''}${isStream ? ' with a stream' : ''}`
   }
 
   #arrives(at: number): void {
-    const { do: does, api = 0, isBad = false, process = 0 } = this.#plan.callers[at] as Callers
+    const { do: does, api = 0, isBad = false, isStream, process = 0 } = this.#plan.callers[at] as Callers
     const isAbortable = (this.#plan.most?.aborts ?? 0) > 0
     this.#arrived[at] = (this.#arrived[at] ?? 0) + 1
-    if (does === 'get a token') this.#processes[process]?.getToken({ isAbortable })
-    else this.#processes[process]?.call(APIS[api], { isAbortable, fault: isBad ? 'bad' : undefined })
+    const fault = isBad ? 'bad' : undefined
+    if (does === 'call an API') this.#processes[process]?.call(APIS[api], { isAbortable, isStream, fault })
+    else this.#processes[process]?.getToken({ isAbortable, isForced: does === 'force a token' })
   }
 
   #apiAnswer(call: Call): void {

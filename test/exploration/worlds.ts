@@ -78,16 +78,50 @@ export const WORLDS: Readonly<Record<string, Plan>> = {
     passMs: 60_000,
     events: { quick: 5, deep: 8 },
   },
-  // In doubt, every second call is rejected a minute after the first: it renews. 8 renewals in 31 min empty the bucket.
+  // In doubt, at a call a minute every third one renews: 8 renewals in 21 min empty the bucket.
   'an API that has rejected 8 tokens': {
     start: 'a fresh token',
     lifetimeSeconds: 36_000,
-    rejections: { count: 16, everyMs: 130_000 },
+    rejections: { count: 22, everyMs: 60_000 },
     callers: [
       { do: 'call an API', count: 2 },
       { do: 'call an API', api: 1, count: 1 },
     ],
     passMs: 2_400_000,
+    events: { quick: 4, deep: 7 },
+  },
+  'a revocation after a scheduled renewal': {
+    start: 'a token in its window',
+    callers: [
+      { do: 'call an API', count: 2 },
+      { do: 'call an API', api: 1, count: 1 },
+    ],
+    most: { revocations: 1 },
+    staysFresh: true,
+    allSucceed: true,
+    events: { quick: 5, deep: 8 },
+  },
+  'calls that cannot be repeated': {
+    start: 'a token in its window',
+    callers: [
+      { do: 'call an API', isStream: true, count: 2 },
+      { do: 'call an API', count: 1 },
+    ],
+    answers: [BROKEN],
+    most: { failures: 1, revocations: 1 },
+    passMs: 1_000,
+    events: { quick: 4, deep: 7 },
+  },
+  'forced calls': {
+    start: 'a token in its window',
+    callers: [
+      { do: 'force a token', count: 2 },
+      { do: 'get a token', count: 1 },
+      { do: 'call an API', count: 1 },
+    ],
+    answers: [BROKEN],
+    most: { failures: 2, revocations: 1 },
+    retries: 0,
     events: { quick: 4, deep: 7 },
   },
   'calls with a 401 of their own, and a revocation': {
@@ -123,7 +157,7 @@ export const WORLDS: Readonly<Record<string, Plan>> = {
     isDeaf: true,
     events: { quick: 5, deep: 9 },
   },
-  'a lost run': {
+  'a lost acquisition': {
     start: 'no token',
     callers: [{ do: 'get a token', count: 3 }],
     answers: [BROKEN],
@@ -162,6 +196,17 @@ export const WORLDS: Readonly<Record<string, Plan>> = {
     staysFresh: true,
     allSucceed: true,
     events: { quick: 4, deep: 7 },
+  },
+  'two processes, and a revocation after scheduled renewals': {
+    start: 'a token in its window',
+    callers: [
+      { do: 'call an API', count: 2 },
+      { do: 'call an API', process: 1, count: 2 },
+    ],
+    most: { revocations: 1 },
+    store: 'with leases',
+    allSucceed: true,
+    events: { quick: 5, deep: 8 },
   },
   'two processes, and a token in its window': {
     start: 'a token in its window',

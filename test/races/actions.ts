@@ -6,7 +6,12 @@ import type { RefereeOptions } from './referee.ts'
 
 /** `process`: which one, of two. `nth`: which of several, the newest first. */
 export type Action =
-  | { readonly does: 'getToken'; readonly process: number; readonly isAbortable: boolean }
+  | {
+      readonly does: 'getToken'
+      readonly process: number
+      readonly isAbortable: boolean
+      readonly isForced: boolean
+    }
   | {
       readonly does: 'call'
       readonly process: number
@@ -15,6 +20,7 @@ export type Action =
       readonly client: ClientName
       readonly isAbortable: boolean
       readonly fault: 'bad' | 'redirected' | undefined
+      readonly isStream: boolean
     }
   | { readonly does: 'currentToken' | 'close'; readonly process: number }
   | {
@@ -37,6 +43,7 @@ const passing = fc.constantFrom(1, 50, 200, 999, 1_000, 2_500, 5_000, 7_500, 12_
 const target = fc.constantFrom(0, 0, 0, 1, 1, 1, 2)
 const client = fc.constantFrom(...CLIENTS)
 const fault = fc.constantFrom(undefined, undefined, undefined, undefined, 'bad', 'redirected')
+const seldom = fc.constantFrom(false, false, false, false, false, true)
 /** Ahead, as in a machine that slept, or back. */
 const step = fc.oneof(
   passing,
@@ -51,8 +58,8 @@ const weighted = (weight: number, does: string, more: Record<string, fc.Arbitrar
 })
 
 const anAction = fc.oneof(
-  weighted(18, 'getToken', { process, isAbortable }),
-  weighted(24, 'call', { process, target, client, isAbortable, fault }),
+  weighted(18, 'getToken', { process, isAbortable, isForced: seldom }),
+  weighted(24, 'call', { process, target, client, isAbortable, fault, isStream: seldom }),
   weighted(6, 'currentToken', { process }),
   weighted(9, 'renewToken', { process, nth, api: fc.option(api, { nil: undefined }) }),
   weighted(9, 'abort', { nth }),
@@ -127,8 +134,18 @@ export const aLongRace: fc.Arbitrary<Race> = fc
   .map(({ ms, acceptedOf, client, seed }) => ({
     actions: Array.from({ length: 300 }, (_, at): Action[] => {
       const fault = (at + 1) % acceptedOf === 0 ? undefined : 'bad'
-      const call = { does: 'call', process: 0, target: 0, client, isAbortable: false, fault } as const
-      return [{ does: 'advance', ms }, call]
+      const call = {
+        does: 'call',
+        process: 0,
+        target: 0,
+        client,
+        isAbortable: false,
+        isStream: false,
+      } as const
+      return [
+        { does: 'advance', ms },
+        { ...call, fault },
+      ]
     }).flat(),
     answers: [],
     lifetimeSeconds: 86_400,

@@ -1,4 +1,5 @@
 /** The three clients with the token attached, each with a sender in place of the network. */
+import { Readable } from 'node:stream'
 import axios, { CanceledError, type InternalAxiosRequestConfig } from 'axios'
 import { attachAuth } from '../../src/attach/axios/index.ts'
 import { createAuthDispatch } from '../../src/attach/undici/index.ts'
@@ -23,8 +24,14 @@ export interface Answer {
 
 export type Send = (sent: Sent) => Promise<Answer>
 
+interface ClientCall {
+  readonly signal: AbortSignal | undefined
+  /** Whether its body is a stream, which cannot be sent twice. */
+  readonly isStream: boolean
+}
+
 /** Makes a call, and resolves with the status. */
-export type Client = (url: string, signal: AbortSignal | undefined) => Promise<number>
+export type Client = (url: string, call: ClientCall) => Promise<number>
 
 export function createClients(provider: TokenProvider, send: Send): Readonly<Record<ClientName, Client>> {
   return {
@@ -46,8 +53,9 @@ function fetchClient(provider: TokenProvider, send: Send): Client {
       return responseTo(await send({ url: String(input), authorization, signal: init?.signal ?? undefined }))
     },
   })
-  return async (url, signal) => {
-    const { status } = await authFetch(url, { method: 'POST', body: 'x', signal: signal ?? null })
+  return async (url, { signal, isStream }) => {
+    const body = isStream ? new ReadableStream() : 'x'
+    const { status } = await authFetch(url, { method: 'POST', body, signal: signal ?? null })
     return status
   }
 }
@@ -71,8 +79,10 @@ function axiosClient(provider: TokenProvider, send: Send): Client {
   }
   const instance = axios.create({ adapter, validateStatus: () => true })
   attachAuth(instance, provider)
-  return async (url, signal) => {
-    const { status } = await instance.post(url, 'x', { ...(signal && { signal }) })
+  return async (url, { signal, isStream }) => {
+    const { status } = await instance.post(url, isStream ? Readable.from('x') : 'x', {
+      ...(signal && { signal }),
+    })
     return status
   }
 }
@@ -100,12 +110,12 @@ function undiciClient(provider: TokenProvider, send: Send): Client {
     return true
   }
   const authDispatch = createAuthDispatch(provider)(dispatch)
-  return (url, signal) =>
+  return (url, { signal, isStream }) =>
     new Promise((resolve, reject) => {
       const { origin, pathname: path } = new URL(url)
       let status = 0
       authDispatch(
-        { origin, path, method: 'POST', headers: {}, body: 'x' },
+        { origin, path, method: 'POST', headers: {}, body: isStream ? Readable.from('x') : 'x' },
         {
           onRequestStart: (controller) => {
             const abort = (): void => controller.abort(signal?.reason)

@@ -56,6 +56,7 @@ export class TokenEndpoint {
             return
           }
           end()
+          this.#options.referee.answers(answer)
           if (answer.kind === 'no connection') reject(new TypeError('fetch failed'))
           else resolve(signal.aborted ? tokenResponse('too-late', 1_000) : this.#responseTo(answer, sent))
         },

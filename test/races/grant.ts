@@ -25,7 +25,12 @@ export interface Sent {
 
 /** Reads a clock for a request that is sent now. */
 export function sentNow(clock: IncomingClock): Sent {
-  return { at: clock.monotonicMs(), wallAt: clock.epochMs(), aheadMs: clock.aheadMs, moment: clock.nextMoment() }
+  return {
+    at: clock.monotonicMs(),
+    wallAt: clock.epochMs(),
+    aheadMs: clock.aheadMs,
+    moment: clock.nextMoment(),
+  }
 }
 
 interface GrantParts extends Pick<Grant, 'lifetimeMs' | 'isRenewal'> {
@@ -42,6 +47,7 @@ export class Grant {
   readonly #clock: IncomingClock
   readonly #sent: Sent
   readonly #usableMs: number
+  readonly #issuedMoment: number
 
   constructor(
     value: string,
@@ -56,7 +62,18 @@ export class Grant {
     this.windowMs = Math.min(windowMs, MAX_GIVEN_WINDOW_SHARE * lifetimeMs)
     this.#clock = clock
     this.#sent = sent
+    this.#issuedMoment = clock.nextMoment()
     this.#usableMs = lifetimeMs - Math.min(marginMs, MAX_GIVEN_MARGIN_SHARE * lifetimeMs)
+  }
+
+  /** When (monotonic ms) it was requested. */
+  get sentAt(): number {
+    return this.#sent.at
+  }
+
+  /** Whether it was issued after a moment. */
+  isIssuedSince(moment: number): boolean {
+    return this.#issuedMoment > moment
   }
 
   /** Whether it was requested after a moment. */

@@ -1,6 +1,7 @@
 /**
  * The requests that a server is answering, as Cloudflare Workers treat them: whatever a request started (timers, fetches)
- * is dropped without a word when that request ends. A call runs in the context of its request.
+ * is dropped without a word when that request ends, and what waits there is never continued. A call runs in the context of its
+ * request.
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { ScheduledClock } from '../support/clock.ts'
@@ -9,7 +10,13 @@ const contexts = new AsyncLocalStorage<IncomingRequest>()
 
 export class IncomingRequest {
   readonly #onEnd = new Set<() => void>()
+  readonly #aborting = new AbortController()
   #ended = false
+
+  /** Aborted when it ends: Node.js continues what waits unless that is aborted. */
+  get signal(): AbortSignal {
+    return this.#aborting.signal
+  }
 
   /** Whether it has ended. What it starts from then on never happens, either. */
   get ended(): boolean {
@@ -26,6 +33,7 @@ export class IncomingRequest {
     this.#ended = true
     for (const drop of this.#onEnd) drop()
     this.#onEnd.clear()
+    this.#aborting.abort()
   }
 
   /** Whether nothing that it started is under way. */

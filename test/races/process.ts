@@ -1,5 +1,6 @@
 /** One process: a provider, its token endpoint, and its callers, with what each of them waits for. */
 import {
+  type AuthEvent,
   createTokenProvider,
   isMerchantAuthError,
   type TokenProvider,
@@ -8,13 +9,14 @@ import {
 import { APIS, type Apis, ELSEWHERE } from './apis.ts'
 import { type Answer, type Client, type ClientName, createClients, isAbort, type Sent } from './clients.ts'
 import { type PendingRequest, TokenEndpoint } from './endpoint.ts'
+import { sentNow } from './grant.ts'
 import { currentRequest, type IncomingClock, IncomingRequest } from './incoming.ts'
-import { type Ledger, Referee, type RefereeOptions } from './referee.ts'
+import { type Ledger, Referee, type RefereeOptions, type SeenNeed } from './referee.ts'
 
 /** Longer than any pause or limit, but for the doubt about a 401. */
 const LIMITS_MS = 3_601_000
-/** So many calls, one a minute, may get a 401: others may just have used up the gap and the renewals, for 40 minutes at the worst. */
-const MOST_REJECTED = 40
+/** So many calls, one a minute, may get a 401 in doubt; as many again with another process' token. */
+const MOST_REJECTED = 2
 const MINUTE_MS = 60_000
 const CLOSE = 'close()'
 
@@ -23,14 +25,22 @@ export interface Call {
   readonly name: string
   readonly client: ClientName | undefined
   readonly controller: AbortController | undefined
+  readonly signal: AbortSignal | undefined
   /** The request of a server that it belongs to. */
   readonly request: IncomingRequest
   readonly fault: Fault | undefined
+  readonly isForced: boolean
+  readonly isStream: boolean
   readonly failuresBefore: number
   readonly isServed: boolean
   /** Since when (monotonic ms) it has been waiting for a token. */
   since: number
-  sends: number
+  /** The values of the tokens that it was sent with, and the moment of the first send. */
+  readonly tokens: string[]
+  sentAt: number
+  /** Whether an API has rejected it, and whether that API may have been in doubt when it did so last. */
+  isRejected: boolean
+  wasInDoubt: boolean
   /** Whether an API is handling it, so that close() does not affect it. */
   isSending: boolean
   isSettled: boolean
@@ -50,6 +60,8 @@ interface CallOptions {
   readonly client?: ClientName | undefined
   readonly isAbortable?: boolean
   readonly fault?: Fault | undefined
+  readonly isForced?: boolean
+  readonly isStream?: boolean | undefined
 }
 
 interface TrackedOptions extends CallOptions {
@@ -92,7 +104,7 @@ export class Process {
     this.endpoint = new TokenEndpoint({
       clock,
       referee: this.referee,
-      requestBegins: () => this.referee.requestBegins(this.#waitingSince),
+      requestBegins: () => this.referee.requestBegins(this.#need),
       isDeaf,
       ...(onTokenRequest && { onRequest: onTokenRequest }),
     })
@@ -105,7 +117,7 @@ export class Process {
       clientId: 'client-1',
       clientSecret: 'made-up-secret',
       fetch: this.endpoint.fetch,
-      onEvent: this.referee.hears,
+      onEvent: (event) => this.#hears(event),
       clock,
       ...provider,
     })
@@ -117,21 +129,28 @@ export class Process {
     return this.all.filter(({ isSettled, request }) => !isSettled && !request.ended)
   }
 
-  /** Since when (monotonic ms) callers have been waiting for a token. The run of one that was aborted goes on. */
-  get #waitingSince(): number {
+  /** What calls wait for a token. The acquisition for one that was aborted goes on. */
+  get #need(): SeenNeed {
     const { endedAt } = this.referee
     const isWaiting = ({ isSending, isSettled, controller, since, request }: Call): boolean =>
       !request.ended &&
       !isSending &&
       (!isSettled || (controller?.signal.aborted === true && since >= endedAt))
-    return Math.min(...this.all.filter(isWaiting).map(({ since }) => since))
+    const waiting = this.all.filter(isWaiting)
+    return {
+      since: Math.min(...waiting.map(({ since }) => since)),
+      isForced: waiting.some(({ isForced }) => isForced),
+      isRejected: waiting.some(({ isRejected }) => isRejected),
+    }
   }
 
-  getToken({ isAbortable = false }: CallOptions = {}): Call {
-    const isServed = this.referee.hasToken
-    return this.#track({ name: 'getToken', isAbortable, isServed }, async ({ controller }) => {
-      const token = await this.provider.getToken({ signal: controller?.signal })
+  getToken({ isAbortable = false, isForced = false }: CallOptions = {}): Call {
+    const isServed = !isForced && this.referee.hasToken
+    const from = sentNow(this.#options.clock)
+    return this.#track({ name: 'getToken', isAbortable, isForced, isServed }, async ({ signal }) => {
+      const token = await this.provider.getToken({ signal, forceRefresh: isForced })
       this.referee.handedOut(token.value, 'getToken')
+      if (isForced) this.referee.checkForced(token.value, from)
     })
   }
 
@@ -144,20 +163,22 @@ export class Process {
 
   /** As a caller that sees 401s itself. */
   renewToken(value: string, api: string | undefined): Call {
-    return this.#track({ name: 'renewToken' }, async () => {
+    return this.#track({ name: 'renewToken' }, async (call) => {
+      call.isRejected = true
       if (!this.referee.closed) this.referee.rejects(String(api))
-      const token = await this.provider.renewToken(value, { ...(api && { url: api }) })
+      const token = await this.provider.renewToken(value, { signal: call.signal, ...(api && { url: api }) })
       if (token !== undefined) this.referee.handedOut(token.value, 'renewToken')
       if (token?.value === value) this.referee.problem('hidden', 'renewToken gives the rejected token')
     })
   }
 
   /** Calls an API, or another origin. */
-  call(base: string, { client = 'fetch', ...options }: CallOptions = {}): Call {
+  call(base: string, { client = 'fetch', isStream = false, ...options }: CallOptions = {}): Call {
     const isServed = this.referee.hasToken
-    return this.#track({ name: `call by ${client}`, client, isServed, ...options }, async (call) => {
+    const name = `${isStream ? 'stream' : 'call'} by ${client}`
+    return this.#track({ name, client, isServed, isStream, ...options }, async (call) => {
       const url = `${base}/orders/${this.all.indexOf(call)}`
-      call.status = await this.#clients[client](url, call.controller?.signal)
+      call.status = await this.#clients[client](url, { signal: call.signal, isStream })
     })
   }
 
@@ -169,17 +190,18 @@ export class Process {
   /** The server's request ends: its call is no longer waited for, and all it started is dropped. */
   drop(call: Call): void {
     call.request.end()
+    call.controller?.abort()
     this.referee.lost()
   }
 
   /** Finds calls that break a promise now. `isOver`: nothing more happens by itself. */
   check({ isOver }: { isOver: boolean }): void {
     const { referee } = this
-    for (const { name, controller, isSending, isServed, sends } of this.waiting) {
+    for (const { name, controller, isSending, isServed, tokens } of this.waiting) {
       if (isOver) referee.problem('answered', `${name} never settles`)
       if (controller?.signal.aborted) referee.problem('aborted', `${name} goes on`)
       if (referee.closed && !isSending && name !== CLOSE) referee.problem('closed', `${name} waits`)
-      if (isServed && sends === 0) referee.problem('noWait', `${name} waits`)
+      if (isServed && tokens.length === 0) referee.problem('noWait', `${name} waits`)
     }
   }
 
@@ -212,8 +234,10 @@ export class Process {
 
   /** Tokens are revoked, and renewed by the 401s of an API. While the API is in doubt, calls may get the 401. */
   async #recoverCalls(api: string, pass: (ms: number) => Promise<void>): Promise<void> {
-    this.#options.apis.revoke()
-    for (let rejected = 0; rejected <= MOST_REJECTED; rejected += 1) {
+    const { apis, ledger } = this.#options
+    const most = ledger.hasStore ? 2 * MOST_REJECTED : MOST_REJECTED
+    apis.revoke()
+    for (let rejected = 0; rejected <= most; rejected += 1) {
       const call = this.call(api)
       await pass(0)
       if (!call.hasFailed) return
@@ -223,20 +247,36 @@ export class Process {
   }
 
   #track(
-    { name, client, fault, isAbortable = false, isServed = false }: TrackedOptions,
+    {
+      name,
+      client,
+      fault,
+      isAbortable = false,
+      isForced = false,
+      isServed = false,
+      isStream = false,
+    }: TrackedOptions,
     run: (call: Call) => Promise<void>,
   ): Call {
     const { clock, isDroppable } = this.#options
+    const controller = isAbortable ? new AbortController() : undefined
+    const request = new IncomingRequest()
     const call: Call = {
       name,
       client,
-      controller: isAbortable ? new AbortController() : undefined,
-      request: new IncomingRequest(),
+      controller,
+      signal: controller?.signal ?? (isDroppable ? request.signal : undefined),
+      request,
       fault,
+      isForced,
+      isStream,
       failuresBefore: this.referee.failuresBefore,
       isServed,
       since: clock.monotonicMs(),
-      sends: 0,
+      tokens: [],
+      sentAt: 0,
+      isRejected: false,
+      wasInDoubt: false,
       isSending: false,
       isSettled: false,
       hasFailed: false,
@@ -249,8 +289,17 @@ export class Process {
     return call
   }
 
+  #hears(event: AuthEvent): void {
+    const { referee } = this
+    referee.hears(event)
+    if (event.type !== 'renewal-suppressed' || event.reason !== 'accepted') return
+    const call = this.all[Number(event.url?.split('/').at(-1))]
+    if (call !== undefined && !call.tokens.some((token) => referee.hasAccepted(String(event.api), token)))
+      referee.problem('reasons', `the event for ${event.url}`)
+  }
+
   #ended(call: Call, error: unknown): void {
-    const { name, client, controller, request, fault, failuresBefore } = call
+    const { name, client, controller, request, fault, isStream, failuresBefore } = call
     const { referee } = this
     call.isSettled = true
     call.hasFailed = error !== undefined || call.status === 401
@@ -266,16 +315,15 @@ export class Process {
       if (!referee.mayFail(failuresBefore)) referee.problem('cause', `${name} rejects with ${error}`)
       this.#errors.add(error)
     }
-    const isHidden = this.#allSucceed && fault === undefined && !referee.mayFail(failuresBefore)
-    if (isHidden && call.hasFailed) referee.problem('hidden', `${name} fails`)
+    if (!call.hasFailed || isStream || fault === 'redirected' || referee.mayFail(failuresBefore)) return
+    if (this.#allSucceed && fault === undefined) referee.problem('hidden', `${name} fails`)
+    if (call.status === 401 && !call.wasInDoubt) referee.checkLost(call)
   }
 
   /** The network: an API, or another origin, gets a call. */
   async #send({ url, authorization, signal }: Sent): Promise<Answer> {
     const call = this.all[Number(url.split('/').at(-1))] as Call
     const api = APIS.find((one) => url.startsWith(one))
-    call.sends += 1
-    if (call.sends > 2) this.referee.problem('twice', `a ${call.name} is sent again`)
     if (api !== undefined) return await this.#answerOf(api, { call, authorization, signal })
     if (authorization !== undefined) this.referee.problem('abroad', `a ${call.name} to ${url}`)
     return { status: 200 }
@@ -283,8 +331,12 @@ export class Process {
 
   #answerOf(api: string, { call, authorization, signal }: SentCall): Promise<Answer> {
     const { apis, answered, clock } = this.#options
-    const value = authorization?.replace('Bearer ', '')
-    this.referee.handedOut(value, `a ${call.name}`)
+    const { referee } = this
+    const value = authorization?.replace('Bearer ', '') ?? ''
+    referee.handedOut(value, `a ${call.name}`)
+    if (call.tokens.length === 0) call.sentAt = clock.nextMoment()
+    referee.checkSend(call, value)
+    call.tokens.push(value)
     call.isSending = true
     return new Promise((resolve, reject) => {
       signal?.addEventListener('abort', () => reject(signal.reason))
@@ -293,7 +345,10 @@ export class Process {
         call.isSending = false
         call.since = clock.monotonicMs()
         const isAccepted = call.fault === undefined && apis.accepts(value, api)
-        if (!isAccepted) this.referee.rejects(api)
+        call.isRejected = !isAccepted
+        call.wasInDoubt = referee.isInDoubt(api)
+        if (isAccepted) referee.accepts(api, call.tokens)
+        else referee.rejects(api)
         const redirectedTo =
           call.fault === 'redirected' ? `${ELSEWHERE}/${this.all.indexOf(call)}` : undefined
         resolve({ status: isAccepted ? 200 : 401, redirectedTo })

@@ -1,6 +1,6 @@
 /**
  * Random races reach what the exploration of small worlds cannot: long sequences of events, clocks that are set, timers that
- * fire late, calls of three clients, and processes with a store whose runs are lost. test/exploration runs every order of a
+ * fire late, calls of three clients, and processes with a store whose acquisitions are lost. test/exploration runs every order of a
  * few events.
  */
 import fc from 'fast-check'

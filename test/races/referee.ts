@@ -3,6 +3,8 @@
  * cooldowns, gaps, buckets): the referee counts the tokens that the limits are meant to save.
  */
 import type { AuthEvent } from '../../src/index.ts'
+import { APIS } from './apis.ts'
+import type { TokenAnswer } from './endpoint.ts'
 import { Grant, type GrantOptions, type Sent } from './grant.ts'
 import { currentRequest, type IncomingClock } from './incoming.ts'
 
@@ -15,25 +17,33 @@ const PROMISES = {
   answered: 'every caller is answered, within twice `timeoutMs`',
   aborted: 'an aborted call ends at once, with the error of its client for that',
   errors: 'each caller gets its own error, of a class of this package',
-  cause: 'no caller gets an error unless a token request has failed since the last token',
-  twice: 'no call is sent more than twice',
+  cause: 'no caller gets an error unless a token request for callers has failed since the last token',
+  sends: 'a call is sent at most three times, never twice with a token, and a stream once',
+  third: 'a call is sent a third time only with a token that was issued since the first time',
+  lost: 'out of doubt, no call ends with a 401 before it was sent with a token that was requested for a 401 and issued since',
+  forced: 'a forced call gets a token that was requested after it',
+  reasons: 'no event says of a token that its API has accepted it, if it has not',
   quota: 'the 401s of an API cost at most 10 tokens in an hour and 50 in a day',
   hidden: 'good calls succeed in spite of faults that the package hides',
   closed: 'after `close()` no caller waits or gets a token, and no token is requested',
-  recovery: 'once everything works and limits had time to pass, calls succeed',
+  recovery: 'once everything works and limits had time to pass, calls succeed from the third one a minute on',
   rest: 'no timer is left behind',
 } as const
 
 type PromiseName = keyof typeof PROMISES
 
+const SECOND_MS = 1_000
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
-/** Both limits include scheduled renewals, which are not counted here. */
+/** Both limits include scheduled renewals, which are counted here only of tokens of a day. */
 const MOST_FOR_401S = [
   { tokens: 10, withinMs: HOUR_MS },
   { tokens: 50, withinMs: DAY_MS },
 ]
-/** On Cloudflare Workers: how much longer than `timeoutMs` a caller waits for a run that was lost. */
+/** A bucket of 8 renewals for each API gets one back every 40 min. */
+const BUCKET = 8
+const FULL_BUCKET_MS = BUCKET * 40 * 60_000
+/** On Cloudflare Workers: how much longer than `timeoutMs` a caller waits for an acquisition that was lost. */
 const LOST_AFTER_MS = 1_100
 /** A lease lasts so much longer than `timeoutMs`. A caller that has waited for longer goes on without one. */
 const LEASE_BEYOND_MS = 2_000
@@ -51,18 +61,38 @@ interface TokenRequest {
   readonly beganAt: number
 }
 
+/** What calls wait for a token when it is requested. */
+export interface SeenNeed {
+  /** Since when (monotonic ms). */
+  readonly since: number
+  readonly isForced: boolean
+  readonly isRejected: boolean
+}
+
+/** A call of an API. */
+interface SentCall {
+  readonly name: string
+  readonly isStream: boolean
+  readonly tokens: readonly string[]
+  /** The moment of the first send. */
+  readonly sentAt: number
+}
+
 /** What is known of all processes of a world. */
 export interface Ledger {
   readonly clock: IncomingClock
   readonly problems: string[]
   readonly grants: Map<string, Grant>
   readonly inFlight: Set<TokenRequest>
-  /** How many token requests failed, with all their attempts, or were lost. */
+  readonly referees: Referee[]
+  /** How many token requests for callers failed, with all their attempts, or were lost. */
   failures: number
   /** The APIs that returned 401. */
   readonly rejecting: Set<string>
   /** When (monotonic ms) the 401s of all APIs cost a token. */
   readonly renewals: number[]
+  /** When (monotonic ms) token requests began that may have been for a 401. */
+  readonly possibleRenewals: number[]
   /** Whether processes share a store with leases, and it works. */
   hasLeases: boolean
   readonly hasStore: boolean
@@ -77,9 +107,11 @@ export function createLedger(
     problems: [],
     grants: new Map(),
     inFlight: new Set(),
+    referees: [],
     failures: 0,
     rejecting: new Set(),
     renewals: [],
+    possibleRenewals: [],
     hasLeases,
     hasStore,
   }
@@ -97,6 +129,18 @@ export class Referee {
   /** When (monotonic ms) the last token request began, and whether the token in use was then far from its expiry. */
   #beganAt = Number.NEGATIVE_INFINITY
   #isFor401 = false
+  #need: SeenNeed = { since: Number.POSITIVE_INFINITY, isForced: false, isRejected: false }
+  #isFirstAttempt = false
+  /** The moments when the last token request began, when the last one that succeeded did, and of the last 401. */
+  #beganMoment = 0
+  #acquiredMoment = 0
+  #rejectedMoment = 0
+  /** Whether the last response of the token endpoint asks for a pause. */
+  #asksForPause = false
+  /** The APIs that may be in doubt: from each request that may be a renewal, until a call that is repeated is accepted. */
+  readonly doubts = new Set<string>()
+  /** The tokens with which APIs accepted calls. */
+  readonly #accepted = new Set<string>()
   #failuresBefore = 0
   #lost = 0
   /** When (monotonic ms) the last acquisition ended. */
@@ -105,6 +149,7 @@ export class Referee {
   constructor(ledger: Ledger, options: RefereeOptions) {
     this.#ledger = ledger
     this.#options = options
+    ledger.referees.push(this)
   }
 
   problem(promise: PromiseName, what: string): void {
@@ -128,12 +173,12 @@ export class Referee {
     return !this.#closed && (this.#newest?.certainlyRemainsMs ?? 0) > 0
   }
 
-  /** Returns a function that ends it. `waitingSince`: since when (monotonic ms) callers have been waiting for a token, those included
-   * that were aborted meanwhile. */
-  requestBegins(waitingSince: number): () => void {
+  /** An attempt begins. `need`: of the calls that wait, those included that were aborted meanwhile. Returns a function that ends it. */
+  requestBegins(need: SeenNeed): () => void {
     const { inFlight, hasLeases } = this.#ledger
     if (this.#closed) this.problem('closed', 'a token request')
-    const isLeased = hasLeases && this.#now < waitingSince + this.#options.timeoutMs + LEASE_BEYOND_MS
+    if (this.#isFirstAttempt) this.#acquisitionRequests(need)
+    const isLeased = hasLeases && this.#now < need.since + this.#options.timeoutMs + LEASE_BEYOND_MS
     const others = [...inFlight].filter(
       (other) => !this.#isOverdue(other) && (other.of === this || (isLeased && other.isLeased)),
     )
@@ -141,6 +186,15 @@ export class Referee {
     const request = { of: this, beganAt: this.#beganAt, isLeased }
     inFlight.add(request)
     return () => void inFlight.delete(request)
+  }
+
+  #acquisitionRequests({ since, isForced, isRejected }: SeenNeed): void {
+    const { clock, possibleRenewals, referees } = this.#ledger
+    this.#need = { since, isForced, isRejected: isRejected || this.#rejectedMoment > this.#acquiredMoment }
+    this.#beganMoment = clock.nextMoment()
+    if (!this.#need.isRejected) return
+    possibleRenewals.push(this.#now)
+    for (const { doubts } of referees) for (const api of APIS) doubts.add(api)
   }
 
   /** Whether it should have ended: its timer fires late, as the process stood still. */
@@ -151,7 +205,8 @@ export class Referee {
   /** The endpoint issues a token. Returns its value. */
   issues(sent: Sent, lifetimeMs: number): string {
     const { clock, grants } = this.#ledger
-    const grant = new Grant(`token-${grants.size + 1}`, { clock, sent, lifetimeMs }, this.#options)
+    const parts = { clock, sent, lifetimeMs, isRenewal: this.#need.isRejected }
+    const grant = new Grant(`token-${grants.size + 1}`, parts, this.#options)
     grants.set(grant.value, grant)
     this.#issued.push(grant)
     return grant.value
@@ -161,6 +216,31 @@ export class Referee {
     if (this.#closed) this.problem('closed', `${to} got a token`)
     const remainsMs = this.#ledger.grants.get(value ?? '')?.remainsMs ?? Number.NEGATIVE_INFINITY
     if (remainsMs <= 0) this.problem('expired', `${to} got ${value} ${-remainsMs} ms after its end`)
+  }
+
+  /** A forced call gets a token. Requests of other processes in the same second may be taken for later ones. */
+  checkForced(value: string, from: Sent): void {
+    const { grants, hasStore } = this.#ledger
+    const isOfThisSecond = hasStore && (grants.get(value)?.sentAt ?? 0) > from.at - SECOND_MS
+    if (!isOfThisSecond && !grants.get(value)?.isRequestedSince(from.moment))
+      this.problem('forced', `${value} for a call of ${from.at} ms`)
+  }
+
+  /** A call is sent with a token, after it was sent with others. */
+  checkSend({ name, isStream, tokens, sentAt }: SentCall, value: string): void {
+    const mayBeSent = tokens.length < (isStream ? 1 : 3) && !tokens.includes(value)
+    if (!mayBeSent) this.problem('sends', `a ${name} with ${[...tokens, value]}`)
+    if (tokens.length === 2 && !this.#ledger.grants.get(value)?.isIssuedSince(sentAt))
+      this.problem('third', `a ${name} with ${[...tokens, value]}`)
+  }
+
+  /** A call ends with the 401 of an API that was not in doubt. */
+  checkLost({ name, tokens, sentAt }: SentCall): void {
+    const { grants, possibleRenewals } = this.#ledger
+    const last = grants.get(tokens.at(-1) ?? '')
+    if (last?.isRenewal && last.isIssuedSince(sentAt)) return
+    if (possibleRenewals.filter((at) => at > this.#now - FULL_BUCKET_MS).length >= BUCKET) return
+    this.problem('lost', `a ${name} with ${tokens}`)
   }
 
   /** How many token requests had failed when a call begins. The call may fail only if more have failed when the call ends. */
@@ -193,19 +273,47 @@ export class Referee {
 
   /** An API returned 401, or a caller says so. */
   rejects(api: string): void {
+    this.#rejectedMoment = this.#ledger.clock.nextMoment()
     this.#ledger.rejecting.add(api)
+  }
+
+  /** An API accepted a call, with the last of its tokens. While the newest token is not the one that works, doubt may remain. */
+  accepts(api: string, tokens: readonly string[]): void {
+    const value = tokens.at(-1) as string
+    this.#accepted.add(`${api} ${value}`)
+    const newest = [...this.#ledger.grants.keys()].at(-1)
+    if (tokens.length > 1 && value === newest) this.doubts.delete(api)
+  }
+
+  hasAccepted(api: string, token: string): boolean {
+    return this.#accepted.has(`${api} ${token}`)
+  }
+
+  /** Whether an API may be in doubt. */
+  isInDoubt(api: string): boolean {
+    return this.doubts.has(api)
+  }
+
+  /** The token endpoint answers. */
+  answers(answer: TokenAnswer): void {
+    this.#asksForPause =
+      answer.kind === 'status' && (answer.status === 429 || answer.retryAfter !== undefined)
   }
 
   /** Follows the token requests by the provider's events. */
   readonly hears = (event: AuthEvent): void => {
     if (currentRequest()?.ended) return // nothing comes of it
-    if (event.type === 'token-requested' && event.attempt === 1) {
+    if (event.type === 'token-requested') {
+      this.#isFirstAttempt = event.attempt === 1
+      if (!this.#isFirstAttempt) return
       this.#beganAt = this.#now
       this.#isFor401 = (this.#newest?.certainlyRemainsMs ?? 0) > (this.#newest?.windowMs ?? 0)
     } else if (event.type === 'token-request-failed') {
       this.#issued = [] // past its margin when it arrived
       if (event.nextTryMs !== undefined) return
-      this.#ledger.failures += 1
+      // Nobody notices that a background renewal failed, but for a pause that the token endpoint asks for.
+      const isBackground = this.#need.since === Number.POSITIVE_INFINITY && !this.#need.isRejected
+      if (!isBackground || this.#asksForPause) this.#ledger.failures += 1
       this.#endedAt = this.#now
     } else if (event.type === 'token-acquired') this.#acquired(event.source)
   }
@@ -217,8 +325,9 @@ export class Referee {
     this.#newest = source === 'endpoint' && others.length === 0 ? issued : undefined
     this.#issued = []
     if (source === 'store') return
+    this.#acquiredMoment = this.#beganMoment
     this.#failuresBefore = this.#ledger.failures
-    if (this.#isFor401) this.#countRenewal()
+    if ((this.#isFor401 && !this.#need.isForced) || (issued?.lifetimeMs ?? 0) >= DAY_MS) this.#countRenewal()
   }
 
   #countRenewal(): void {
@@ -226,7 +335,7 @@ export class Referee {
     renewals.push(this.#now)
     for (const { tokens, withinMs } of MOST_FOR_401S) {
       const count = renewals.filter((at) => at > this.#now - withinMs).length
-      if (count > tokens * rejecting.size)
+      if (count > tokens * Math.max(1, rejecting.size))
         this.problem('quota', `${count} tokens in ${withinMs / HOUR_MS} h for ${rejecting.size} APIs`)
     }
   }

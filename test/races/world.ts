@@ -142,7 +142,9 @@ export class World {
       case 'call': {
         const { isOnWorkers } = this.#race.options // where other clients than fetch are not supported
         const client = isOnWorkers ? 'fetch' : action.client
-        process.call([...APIS, ELSEWHERE][action.target] as string, { ...action, client })
+        // Nothing ends what a call began that was not waited for: see IncomingRequest.signal.
+        const isStream = action.isStream && !isOnWorkers
+        process.call([...APIS, ELSEWHERE][action.target] as string, { ...action, client, isStream })
         break
       }
       case 'currentToken':

@@ -1,17 +1,7 @@
 /** What calls get in the cooldown after a failed acquisition. */
 import { TokenRequestError, TokenResponseError } from 'merchant-auth'
 import { describe, expect, it } from 'vitest'
-import {
-  type Answer,
-  failed,
-  failedUntilGap,
-  granted,
-  MERCHANT_URL,
-  type Rig,
-  rejection,
-  rig,
-  status,
-} from './harness.ts'
+import { type Answer, failed, granted, MERCHANT_URL, type Rig, rejection, rig, status } from './harness.ts'
 
 /** Fails repeatedly, each time when the cooldown ends; resolves with the length of each cooldown. */
 async function cooldowns({ provider, endpoint, clock }: Rig, times: number): Promise<number[]> {
@@ -163,18 +153,6 @@ describe('a call during the cooldown', () => {
     await expect(provider.renewToken(token)).rejects.toMatchObject({ status: 503 })
     await expect(provider.renewToken(token)).rejects.toMatchObject({ status: 503 })
     expect(endpoint.count).toBe(2)
-  })
-
-  it('for a rejected token that has expired meanwhile is one of a caller without a token', async () => {
-    const { provider, endpoint, clock } = rig([granted()], { retries: 0 })
-    const token = await provider.getToken()
-    endpoint.otherwise = status(503)
-    await failedUntilGap(clock, () => provider.renewToken(token))
-    const { count } = endpoint
-    clock.stepWallClock(1_000_000)
-    endpoint.otherwise = granted()
-    expect(await provider.renewToken(token)).toBeDefined()
-    expect(endpoint.count).toBe(count + 1)
   })
 
   it('is not affected by steps of the wall clock', async () => {

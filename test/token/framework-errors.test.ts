@@ -1,17 +1,7 @@
 /** Errors by which a framework steers itself, such as Next.js while it prerenders a page, pass through unchanged. */
-import type { TokenRequestError } from 'merchant-auth'
 import { describe, expect, it } from 'vitest'
 import { settled } from '../support/clock.ts'
-import {
-  granted,
-  IN_STORE_URL,
-  MERCHANT_URL,
-  rejection,
-  rig,
-  SECRET,
-  status,
-  unhandledRejections,
-} from './harness.ts'
+import { granted, MERCHANT_URL, rejection, rig, SECRET, unhandledRejections } from './harness.ts'
 
 const bailout = Object.assign(new Error('Bail out of prerendering'), { digest: 'NEXT_PRERENDER_INTERRUPTED' })
 const bailsOut = () => Promise.reject(bailout)

@@ -59,15 +59,18 @@ function waitS(purpose: Purpose, api: string | undefined = MERCHANT): number {
 }
 
 describe('a token may be requested in so many seconds', () => {
-  const all = (seconds: number): Record<Purpose, number> => ({
-    caller: seconds,
-    forced: seconds,
-    rejected: seconds,
-    background: seconds,
+  const PURPOSES = ['caller', 'forced', 'rejected', 'by-hand', 'background'] as const
+  type Waits = Record<(typeof PURPOSES)[number], number>
+
+  const waits = (secondsFor: (purpose: Purpose) => number): Waits =>
+    Object.fromEntries(PURPOSES.map((purpose) => [purpose, secondsFor(purpose)])) as Waits
+  const all = (seconds: number, others: Partial<Waits> = {}): Waits => ({
+    ...waits(() => seconds),
+    ...others,
   })
 
-  /** Seconds by purpose: 0 is now. `rejection` is by the merchant API. */
-  type Row = [situation: string, before: () => void, seconds: Record<Purpose, number>]
+  /** Seconds by purpose: 0 is now. The API that rejects tokens is the merchant API. */
+  type Row = [situation: string, before: () => void, seconds: Waits]
 
   const TABLE: Row[] = [
     ['nothing has happened', () => {}, all(0)],
@@ -117,34 +120,23 @@ describe('a token may be requested in so many seconds', () => {
     [
       'a quota with 1 of 10 left',
       () => limits.quotasReported(hourly(1, 600)),
-      { caller: 0, forced: 0, rejected: 600, background: 600 },
+      all(600, { caller: 0, forced: 0 }),
     ],
-    [
-      'a renewal after a rejection failed four times',
-      () => fails('rejected', failure(503), failure(503), failure(503), failure(503)),
-      { caller: 5, forced: 5, rejected: 8, background: 5 },
-    ],
+    ['a renewal after a rejection failed', () => fails('rejected', failure(503)), all(1, { rejected: 4 })],
+    ['a renewal by hand failed', () => fails('by-hand', failure(503)), all(1)],
     ['a renewal after a rejection failed with a 429', () => fails('rejected', failure(429)), all(10)],
     [
       'a background renewal failed with a 503',
       () => fails('background', failure(503)),
-      { caller: 0, forced: 0, rejected: 0, background: 100 },
+      all(0, { background: 100 }),
     ],
     [
       'with a 503 and Retry-After: 300',
       () => fails('background', failure(503, { retryAfterS: 300 })),
-      { caller: 60, forced: 60, rejected: 60, background: 300 },
+      all(60, { background: 300 }),
     ],
-    [
-      'with a 400',
-      () => fails('background', failure(400)),
-      { caller: 0, forced: 0, rejected: 0, background: 100 },
-    ],
-    [
-      'with a 429',
-      () => fails('background', failure(429)),
-      { caller: 10, forced: 10, rejected: 10, background: 100 },
-    ],
+    ['with a 400', () => fails('background', failure(400)), all(0, { background: 100 })],
+    ['with a 429', () => fails('background', failure(429)), all(10, { background: 100 })],
     [
       'with a 429 and a spent quota',
       () => fails('background', failure(429, { quotas: hourly(0, 600) })),
@@ -163,12 +155,7 @@ describe('a token may be requested in so many seconds', () => {
 
   it.each(TABLE)('after: %s', (_, before, expected) => {
     before()
-    expect({
-      caller: waitS('caller'),
-      forced: waitS('forced'),
-      rejected: waitS('rejected'),
-      background: waitS('background'),
-    }).toEqual(expected)
+    expect(waits((purpose) => waitS(purpose))).toEqual(expected)
   })
 
   it('up to the last moment of the wait', () => {
@@ -322,114 +309,126 @@ describe('a reserved quota', () => {
   })
 })
 
-/** The merchant API rejected a token, and this process requested another one. */
-function renews(): void {
-  const renewals = limits.recordFor(MERCHANT)
-  renewals.countRejection(now)
-  renewals.renewed(now, { isRequested: true })
+/** The merchant API returns 401 for a call; returns whether that may renew the token, but for the seconds and the bucket. */
+function rejects(): boolean {
+  limits.recordFor(MERCHANT).countRejection(now)
+  return limits.isSuspect(MERCHANT)
 }
 
-/** The merchant API returns 401; returns whether that may be about the token. */
-const rejects = (): boolean => limits.recordFor(MERCHANT).countRejection(now)
+/** A token is requested in place of one that the merchant API rejected. */
+const renews = (): void => limits.recordFor(MERCHANT).renewed(now)
+const fails401 = (): void => limits.recordFor(MERCHANT).failed(now)
 const helps = (): void => limits.recordFor(MERCHANT).helped(now)
 const accepts = (): void => limits.recordFor(MERCHANT).accepted('current', 'current')
 
-/** How many 401s one second apart, from now on, it takes until one may be about the token. */
+/** How many 401s, all in this moment, it takes until one may renew. */
 function count(): number {
-  for (let nth = 1; nth <= 40; nth += 1) {
-    if (rejects()) return nth
-    pass(1)
-  }
-  throw new Error('more than 40')
+  for (let nth = 1; nth <= 100; nth += 1) if (rejects()) return nth
+  throw new Error('more than 100')
 }
 
-describe('the gap between renewals for an API', () => {
-  it('doubles from 1 s with each renewal that did not help', () => {
-    const gaps = [1, 2, 3, 4, 5, 6, 7].map(() => {
-      renews()
-      const gap = waitS('rejected')
-      pass(gap)
-      return gap
-    })
-    expect(gaps).toEqual([1, 2, 4, 8, 16, 32, 64])
-  })
+function times(n: number, act: () => void): void {
+  for (let nth = 0; nth < n; nth += 1) act()
+}
 
-  it('does not grow with renewals that come four hours after the last one', () => {
+/** This many renewals, for the n-th 401 each, none of which helped. */
+const renewsInVain = (n: number): void =>
+  times(n, () => {
+    count()
     renews()
-    const gaps = [1, 2, 3].map(() => {
-      for (let seconds = 0; seconds < 4 * HOUR; seconds += 30) {
-        pass(30)
-        rejects() // the bad calls go on: no minute without a 401
-      }
-      renews()
-      return waitS('rejected')
-    })
-    expect(gaps).toEqual([1, 1, 1])
   })
 
-  it('doubles from 1 s to 30 min with each renewal that failed', () => {
-    const gaps = Array.from({ length: 13 }, () => {
-      limits.recordFor(MERCHANT).failed(now)
-      const gap = waitS('rejected')
-      pass(gap)
-      return gap
-    })
-    expect(gaps).toEqual([1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1_024, 1_800, 1_800])
-  })
-
-  it('begins with the request of the renewal', () => {
-    pass(10)
-    limits.recordFor(MERCHANT).renewed(now - 400, { isRequested: true })
-    expect(waitS('rejected')).toBe(0.6)
-  })
-
-  it('ends with a renewal that helped', () => {
-    renews()
-    pass(1)
-    renews()
+describe('a 401 may renew', () => {
+  it('always, until a renewal, and after one that helped', () => {
+    expect([count(), count(), waitS('rejected')]).toEqual([1, 1, 0])
+    renewsInVain(2)
     helps()
-    expect(waitS('rejected')).toBe(0)
+    expect([count(), count(), waitS('rejected')]).toEqual([1, 1, 0])
+  })
+
+  it('in doubt as the n-th in a row, n seconds after the last renewal: n is 4, and doubles to 64', () => {
+    const each = Array.from({ length: 6 }, () => {
+      renews()
+      return [waitS('rejected'), count()]
+    })
+    expect(each).toEqual([4, 8, 16, 32, 64, 64].map((n) => [n, n]))
+    helps()
     renews()
-    expect(waitS('rejected')).toBe(1)
+    expect([waitS('rejected'), count()]).toEqual([4, 4])
+  })
+
+  it('in the same way after renewals that failed, which leave the 401s before them in the row', () => {
+    const each = Array.from({ length: 7 }, () => {
+      const further = count()
+      fails401()
+      return [further, waitS('rejected')]
+    })
+    expect(each).toEqual([
+      [1, 4],
+      [3, 8],
+      [4, 16],
+      [8, 32],
+      [16, 64],
+      [32, 64],
+      [1, 64],
+    ])
+  })
+
+  it('with the n-th since the API accepted a call', () => {
+    renews()
+    times(5, () => {
+      times(3, () => expect(rejects()).toBe(false))
+      accepts()
+    })
+    expect(count()).toBe(4)
   })
 
   it.each([
-    { quietMs: 62_001, gap: 1, of: 'ends after more than the gap and a minute' },
-    { quietMs: 62_000, gap: 4, of: 'goes on after exactly the gap and a minute' },
-  ])('$of without a 401', ({ quietMs, gap }) => {
-    renews()
-    pass(1)
-    renews() // the gap is 2 s
-    now += quietMs
-    renews()
-    expect(waitS('rejected')).toBe(gap)
+    { others: 1, ms: 120_000, mayRenew: false },
+    { others: 2, ms: 59_999, mayRenew: false },
+    { others: 2, ms: 60_000, mayRenew: true },
+  ])('a minute after the first of three in a row: $others others, $ms ms, $mayRenew', (row) => {
+    renewsInVain(2) // n is 8
+    pass(HOUR)
+    rejects()
+    accepts()
+    pass(HOUR)
+    times(row.others, () => expect(rejects()).toBe(false))
+    now += row.ms
+    expect(rejects()).toBe(row.mayRenew)
   })
 
-  it('goes on while 401s continue, even if none of them causes a renewal', () => {
+  it.each([
+    { ms: 4 * HOUR * 1_000 - 1, mayRenew: false },
+    { ms: 4 * HOUR * 1_000, mayRenew: true },
+  ])('four hours after the last renewal, although others are accepted: $ms ms, $mayRenew', (row) => {
     renews()
-    for (let minute = 0; minute < 5; minute += 1) {
-      pass(MINUTE)
+    now += row.ms
+    accepts()
+    expect(rejects()).toBe(row.mayRenew)
+  })
+
+  it('with the same n after a renewal that only the four hours brought about', () => {
+    renews()
+    times(3, () => {
+      pass(4 * HOUR)
+      accepts()
       rejects()
-    }
-    renews()
-    expect(waitS('rejected')).toBe(2)
+      renews()
+    })
+    expect([waitS('rejected'), count()]).toEqual([4, 4])
   })
 
-  it('is not over before it began: a renewal may have waited for a cooldown, or for another run', () => {
-    renews()
-    pass(1)
-    rejects()
-    pass(10 * MINUTE)
-    limits.recordFor(MERCHANT).renewed(now, { isRequested: true }) // for the last 401, and the gap is 2 s
-    rejects()
-    expect(waitS('rejected')).toBe(2)
+  it('n seconds after the last renewal was requested', () => {
+    limits.recordFor(MERCHANT).renewed(now - 400)
+    expect(waitS('rejected')).toBe(3.6)
   })
 
-  it('is that of each API by itself, and of an unknown one', () => {
+  it('whatever other APIs reject', () => {
     renews()
-    expect(
-      [MERCHANT, IN_STORE, undefined].map((api) => limits.mayRequest({ purpose: 'rejected', api })),
-    ).toEqual([false, true, true])
+    const apis = [MERCHANT, IN_STORE, undefined]
+    expect(apis.map((api) => limits.isSuspect(api))).toEqual([false, true, true])
+    expect(apis.map((api) => limits.mayRequest({ purpose: 'rejected', api }))).toEqual([false, true, true])
   })
 })
 
@@ -437,14 +436,14 @@ describe('the bucket of renewals for an API', () => {
   const renewsAndHelps = (): void => {
     expect(waitS('rejected')).toBe(0)
     renews()
-    helps() // ends the gap
+    helps()
   }
 
   it('has eight, and gets one back every 40 min from the first one on', () => {
-    for (let nth = 0; nth < 8; nth += 1) {
+    times(8, () => {
       renewsAndHelps()
       pass(2 * MINUTE)
-    }
+    })
     const waits = [1, 2, 3].map(() => {
       const wait = waitS('rejected')
       pass(wait)
@@ -457,170 +456,24 @@ describe('the bucket of renewals for an API', () => {
   it('has no more than eight after a long time', () => {
     renewsAndHelps()
     pass(100 * HOUR)
-    for (let nth = 0; nth < 8; nth += 1) renewsAndHelps()
+    times(8, renewsAndHelps)
     expect(waitS('rejected')).toBe(40 * MINUTE)
   })
 
-  it('loses none to a renewal that failed or that found the token of another process', () => {
-    for (let nth = 0; nth < 20; nth += 1) {
-      limits.recordFor(MERCHANT).failed(now)
-      limits.recordFor(MERCHANT).renewed(now, { isRequested: false })
-    }
-    helps() // ends the gap
-    for (let nth = 0; nth < 8; nth += 1) renewsAndHelps()
+  it('loses none to a renewal that failed', () => {
+    times(20, fails401)
+    helps() // ends the doubt
+    times(8, renewsAndHelps)
     expect(waitS('rejected')).toBe(40 * MINUTE)
   })
-})
 
-it.each([10, 65, 300])(
-  'an API that rejects every token causes at most 10 renewals in any hour and 50 in any day: a call every %i s',
-  (seconds) => {
-    const renewedAt: number[] = []
-    for (let passedS = 0; passedS < 30 * HOUR; passedS += seconds) {
-      if (rejects() && limits.mayRequest({ purpose: 'rejected', api: MERCHANT })) {
-        renewedAt.push(now)
-        limits.recordFor(MERCHANT).renewed(now, { isRequested: true })
-      }
-      pass(seconds)
-    }
-    expect(mostWithin(HOUR * 1_000, renewedAt)).toBeLessThanOrEqual(10)
-    expect(mostWithin(24 * HOUR * 1_000, renewedAt)).toBeLessThanOrEqual(50)
-    expect(renewedAt.length).toBeGreaterThanOrEqual(8)
-  },
-)
-
-describe('a 401 may be about the token', () => {
-  it('always, until a renewal, and after one that helped', () => {
-    expect([count(), count()]).toEqual([1, 1])
-    renews()
-    helps()
-    expect([count(), count()]).toEqual([1, 1])
-  })
-
-  it('if it is the n-th: n is 2 after a renewal that did not help, and doubles with each further one, to 16', () => {
-    pass(10 * HOUR)
-    const counts = [1, 2, 3, 4, 5].map(() => {
-      renews()
-      return count()
-    })
-    expect(counts).toEqual([2, 4, 8, 16, 16])
-  })
-
-  it('if it is the second after one renewal that did not help, whatever was before one that helped', () => {
-    renews()
-    renews()
-    helps()
-    renews()
-    expect(count()).toBe(2)
-  })
-
-  it('if it is the n-th since the API accepted a call', () => {
-    renews()
-    for (let nth = 0; nth < 5; nth += 1) {
-      expect(rejects()).toBe(false)
-      accepts()
-    }
-    expect(count()).toBe(2)
-  })
-
-  it('if it is the n-th since the renewal', () => {
-    renews()
-    rejects()
-    renews()
-    expect(count()).toBe(4)
-  })
-
-  it.each([
-    { ms: 59_999, mayBe: false },
-    { ms: 60_000, mayBe: true },
-  ])('if it comes a minute after the first one: after $ms ms, $mayBe', ({ ms, mayBe }) => {
-    for (let nth = 0; nth < 3; nth += 1) renews() // n is 8
-    pass(HOUR)
-    rejects()
-    now += ms / 2
-    rejects()
-    now += ms / 2
-    expect(rejects()).toBe(mayBe)
-  })
-
-  it('not if the first one came before the API accepted a call', () => {
-    renews()
-    rejects()
-    accepts()
-    pass(MINUTE)
-    expect(rejects()).toBe(false)
-  })
-
-  it.each([
-    { ms: 4 * HOUR * 1_000 - 1, mayBe: false },
-    { ms: 4 * HOUR * 1_000, mayBe: true },
-  ])('if it comes four hours after the last renewal: after $ms ms, $mayBe', ({ ms, mayBe }) => {
-    renews()
-    now += ms
-    accepts()
-    expect(rejects()).toBe(mayBe)
-  })
-
-  it.each([
-    { ms: 4 * HOUR * 1_000 - 1, n: 4 },
-    { ms: 4 * HOUR * 1_000, n: 2 },
-  ])('with the same n after a renewal that came four hours after the last one: $ms ms, $n', ({ ms, n }) => {
-    renews()
-    now += ms
-    renews()
-    expect(count()).toBe(n)
-  })
-
-  it('if it is the second after a renewal that found the token of another process', () => {
-    limits.recordFor(MERCHANT).renewed(now, { isRequested: false })
-    expect(count()).toBe(2)
-    expect(waitS('rejected')).toBe(0)
-  })
-
-  it('with the same n after a renewal that found the token of another process', () => {
-    renews()
-    renews()
-    limits.recordFor(MERCHANT).renewed(now, { isRequested: false })
-    expect(count()).toBe(4)
-  })
-})
-
-describe('where the token before was rejected, too', () => {
-  const rejectsBoth = (): void => limits.recordFor(MERCHANT).beginDoubt(now)
-
-  it('a 401 may be about the token if it is the second, whenever a renewal helped before', () => {
-    renews()
-    rejects()
-    helps()
-    pass(10 * HOUR)
-    rejectsBoth()
-    expect(count()).toBe(2)
-  })
-
-  it('a 401 may be about the token if it is the second, whatever was rejected before', () => {
-    rejects()
-    rejectsBoth()
-    expect(count()).toBe(2)
-  })
-
-  it('n is 2 after the next renewal', () => {
-    rejectsBoth()
-    renews()
-    expect(count()).toBe(2)
-  })
-
-  it('n does not change if it is larger', () => {
-    renews()
-    renews()
-    rejectsBoth()
-    expect(count()).toBe(4)
-  })
-
-  it('a 401 may be about the token four hours later', () => {
-    rejectsBoth()
-    pass(4 * HOUR)
-    rejectsBoth()
-    expect(rejects()).toBe(true)
+  it('is that of renewals by hand, too, which no doubt holds back, and which begin none', () => {
+    times(4, () => limits.recordFor(MERCHANT).drew(now))
+    expect([count(), waitS('rejected')]).toEqual([1, 0])
+    renewsInVain(4)
+    expect(waitS('by-hand')).toBe(40 * MINUTE)
+    pass(40 * MINUTE)
+    expect(waitS('by-hand')).toBe(0)
   })
 })
 
@@ -732,19 +585,20 @@ describe('the cooldown of another process', () => {
 })
 
 describe('the renewals of another process', () => {
-  const times = (n: number, act: () => void) => () => {
-    for (let nth = 0; nth < n; nth += 1) act()
-  }
-
-  it('limit this one, too: count, gap and bucket', () => {
-    adoptFrom(1, times(3, renews))
-    expect(waitS('rejected')).toBe(3) // of 4
-    expect(count()).toBe(8)
-    pass(HOUR)
+  it('limit this one, too: n, its seconds and the bucket', () => {
+    adoptFrom(1, () => renewsInVain(2))
+    accepts()
+    expect([waitS('rejected'), count()]).toEqual([7, 8])
     helps()
-    adoptFrom(0, times(8, renews))
+    adoptFrom(0, () => renewsInVain(8))
     helps()
     expect(waitS('rejected')).toBe(40 * MINUTE)
+  })
+
+  it('limit this one where they failed, too', () => {
+    adoptFrom(1, fails401)
+    accepts()
+    expect([waitS('rejected'), count()]).toEqual([3, 4])
   })
 
   it('are known by their age', () => {
@@ -753,116 +607,62 @@ describe('the renewals of another process', () => {
   })
 
   it.each([
-    { ageS: 59, renews: false },
-    { ageS: 60, renews: true },
+    { ageS: 59, further: 3 },
+    { ageS: 60, further: 1 },
   ])(
-    'renew at its first 401 a minute after a doubt of another process began: $ageS s, $renews',
-    ({ ageS, renews: expected }) => {
+    'are the first of the row for a process that knows nothing yet: after $ageS s, it takes $further',
+    ({ ageS, further }) => {
       adoptFrom(ageS, renews)
-      expect(rejects()).toBe(expected)
+      expect(count()).toBe(further)
     },
   )
 
-  it('count from its own first 401 once the API has accepted a call of this process', () => {
-    adoptFrom(MINUTE, renews)
+  it('are not that for a process whose call the API has accepted, or that is in doubt itself', () => {
     accepts()
-    expect(rejects()).toBe(false)
-  })
-
-  it('count from its own first 401 where this process is in doubt itself, whose entry it reads again', () => {
+    adoptFrom(MINUTE, renews)
+    expect(count()).toBe(4)
+    limits = new RequestLimits({ monotonicMs: () => now })
     renews()
     const { shared } = limits
-    pass(MINUTE + 1)
-    accepts()
+    pass(MINUTE)
     adopt(shared, MINUTE)
-    expect(rejects()).toBe(false)
-  })
-
-  it('limit this one where it failed only', () => {
-    const failsTwice = times(2, () => limits.recordFor(MERCHANT).failed(now))
-    adoptFrom(0.5, failsTwice)
-    rejects()
-    expect(waitS('rejected')).toBe(1.5) // of 2
-    expect(count()).toBe(1)
+    expect(count()).toBe(4)
   })
 
   it('limit it for each API by itself', () => {
     adoptFrom(0, renews)
-    expect([waitS('rejected'), waitS('rejected', IN_STORE)]).toEqual([1, 0])
+    expect([waitS('rejected'), waitS('rejected', IN_STORE)]).toEqual([4, 0])
   })
 
   it('do not loosen its own limits', () => {
-    times(3, renews)() // n is 8, the gap 4 s
+    renewsInVain(2)
     adoptFrom(0, renews)
-    expect(waitS('rejected')).toBe(4)
-    expect(count()).toBe(8)
-    renews()
-    expect(waitS('rejected')).toBe(8)
+    expect([waitS('rejected'), count()]).toEqual([8, 8])
   })
 
-  it.each([
-    { quietS: 60, gapS: 2 },
-    { quietS: 61, gapS: 1 },
-  ])(
-    'have no gap any more that ended $quietS s ago if that is more than a minute: the next one is $gapS s',
-    ({ quietS, gapS }) => {
-      const shared = writtenAfter(renews)
-      pass(1 + quietS)
-      rejects()
-      adopt(shared, 1 + quietS)
-      renews()
-      expect(waitS('rejected')).toBe(gapS)
-    },
-  )
-
   it('do not bring back what a renewal that helped has ended', () => {
-    const shared = writtenAfter(times(3, renews))
+    const shared = writtenAfter(() => renewsInVain(3))
     helps()
     pass(1)
     adopt(shared, 1)
-    expect(waitS('rejected')).toBe(0)
-    expect([count(), count()]).toEqual([1, 1])
+    expect([waitS('rejected'), count(), count()]).toEqual([0, 1, 1])
   })
 
   it('limit this one again if they came after a renewal that helped', () => {
     renews()
+    accepts()
     helps()
     pass(1)
     adoptFrom(0, renews)
-    expect(waitS('rejected')).toBe(1)
-    expect(count()).toBe(2)
+    expect([waitS('rejected'), count()]).toEqual([4, 4])
   })
 
   it('say nothing of an API that is out of doubt', () => {
     renews()
     adoptFrom(0, () => {
-      renews()
-      renews()
+      renewsInVain(2)
       helps()
     })
-    expect([waitS('rejected'), count()]).toEqual([1, 2])
-  })
-
-  it.each([
-    { quietMs: 61_001, gap: 1, of: 'ends after more than the gap and a minute' },
-    { quietMs: 61_000, gap: 2, of: 'goes on after exactly the gap and a minute' },
-  ])('have a gap that $of', ({ quietMs, gap }) => {
-    adoptFrom(0, renews)
-    now += quietMs
-    renews()
-    expect(waitS('rejected')).toBe(gap)
-  })
-})
-
-describe('whether an API has accepted a call with a token', () => {
-  it('is known of the last token that it accepted, for any API', () => {
-    limits.recordFor(MERCHANT).accepted('one', 'one')
-    limits.recordFor(IN_STORE).accepted('another', 'another')
-    limits.recordFor(MERCHANT).accepted('newer', 'newer')
-    expect(['one', 'another', 'newer'].map((token) => limits.anyHasAccepted(token))).toEqual([
-      false,
-      true,
-      true,
-    ])
+    expect([waitS('rejected'), count()]).toEqual([4, 4])
   })
 })

@@ -105,6 +105,19 @@ export function attachedRig(fields: Record<string, unknown> = {}): AttachedRig {
 }
 
 /**
+ * An API in doubt after a renewal for a call with a 401 of its own: n seconds ago, so that only the number of 401s in a row holds
+ * the next one back. It has accepted the second token.
+ */
+export async function inDoubt(fields?: Record<string, unknown>): Promise<AttachedRig> {
+  const made = attachedRig(fields)
+  await made.api.call()
+  expect(await made.api.call(REFUSED_URL)).toEqual([401, 1, 2])
+  expect(await made.api.call()).toEqual([200, 2])
+  await made.clock.advance(FIRST_DOUBT * 1_000)
+  return made
+}
+
+/**
  * A scheduled renewal has yielded the second token, with which no call was sent yet; the API has accepted the first one, which
  * lives for 30 min more.
  */
@@ -124,12 +137,16 @@ export interface AttachedProcess extends Process {
 }
 
 /** Processes with a store, which share tokens of 10 days. */
-export function attachedFleet(): { readonly fleet: Fleet; readonly start: () => AttachedProcess } {
+export function attachedFleet(): {
+  readonly fleet: Fleet
+  readonly issued: Issued
+  readonly start: () => AttachedProcess
+} {
   const fleet = longLived()
   const issued = new Issued(fleet.endpoint, { expires_in: 10 * 86_400 })
   const start = (): AttachedProcess => {
     const process = fleet.start()
     return { ...process, api: new ScriptedApi(process.provider, issued) }
   }
-  return { fleet, start }
+  return { fleet, issued, start }
 }

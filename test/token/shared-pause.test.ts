@@ -106,6 +106,19 @@ describe('the pause after a 429', () => {
     expect(await fleet.tokenOf()).toBe(one.token)
   })
 
+  it('is not written by a process that has not read the entry since a write failed: it would erase a newer token', async () => {
+    const fleet = new Fleet()
+    fleet.store.faults.set = FAILURES.rejects
+    const one = await fleet.begin()
+    fleet.store.faults.set = undefined
+    const other = await fleet.begin()
+    fleet.endpoint.answers.push(PAUSE_OF_10_S)
+    expect(await rejection(one.provider.renewToken(one.token, { url }))).toMatchObject({ status: 429 })
+    await quiet()
+    expect(await fleet.tokenOf()).toBe(other.token)
+    expect(fleet.endpoint.count).toBe(3)
+  })
+
   it('ends the wait of another process for the lease, even if that is not released', async () => {
     const fleet = new Fleet()
     fleet.answerAfter(500, PAUSE_OF_10_S)

@@ -70,7 +70,8 @@ export class EncryptedStore<T> {
         // Only this package writes entries, so their content needs no further check.
         return { content: JSON.parse(text) as T, ttlMs: found.ttlMs, readAt }
       }
-      const entry = await untilAborted(this.#run('get', read, signal), signal).catch(absentIfUnreadable)
+      const reading = this.#run('get', read, { signal })
+      const entry = await untilAborted(reading, signal).catch(absentIfUnreadable)
       if (entry !== undefined) yield entry
     }
   }
@@ -85,7 +86,7 @@ export class EncryptedStore<T> {
       const { content, ttlMs } = create()
       await this.#store.set(key, encryption.encrypt(key, JSON.stringify(content)), Math.floor(ttlMs))
     }
-    await this.#run('set', write, signal)
+    await this.#run('set', write, { signal })
   }
 
   /**
@@ -101,14 +102,14 @@ export class EncryptedStore<T> {
     }
     try {
       // One that is under way when the signal is aborted is waited for, and released then.
-      await this.#run('lease', acquire, signal)
+      await this.#run('lease', acquire, { signal })
     } catch (error) {
       isUnwanted = true
       acquired?.().catch(() => {}) // in the same moment
       throw error
     }
     const release = acquired
-    return release && (() => this.#run('lease', release))
+    return release && (() => this.#run('lease', release, { signal, isRelease: true }))
   }
 
   #entry(which: number): { readonly key: string; readonly encryption: EncryptionKey } {
@@ -118,21 +119,22 @@ export class EncryptedStore<T> {
     return { encryption, key: `v2.${name}.${client}.${encryption.id}` }
   }
 
-  /** Runs an operation, unless the signal is aborted before it begins. */
+  /** Runs an operation. Unless it is a release, it does not begin after the signal was aborted. */
   async #run<R>(
     operation: StoreFailedEvent['operation'],
     run: () => Promise<R>,
-    closed?: AbortSignal,
+    { signal, isRelease = false }: { readonly signal: AbortSignal | undefined; readonly isRelease?: boolean },
   ): Promise<R> {
     const { clock, emit } = this.#context
     // What is written was preceded by a look, so the connection is open.
     const limitMs = operation === 'set' ? OPERATION_MS : this.#limitMs
     // A token that was just requested is written although another operation hangs, if the store has not answered yet.
     const isUrgent = operation === 'set'
+    const closed = isRelease ? undefined : signal
     try {
       return await queueOf(this.#store).run({ run, limitMs, isUrgent, closed }, limitClockOf(clock))
     } catch (error) {
-      if (!closed?.aborted) emit({ type: 'store-failed', operation, code: storeErrorCode(error) })
+      if (!signal?.aborted) emit({ type: 'store-failed', operation, code: storeErrorCode(error) })
       throw error
     } finally {
       this.#limitMs = OPERATION_MS

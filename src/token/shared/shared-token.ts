@@ -93,12 +93,14 @@ export function entryOfClient(
   })
 }
 
-/** One acquisition: what it is for, and the lease that it holds. */
+/** One acquisition: what it is for, what it has seen of the entry, and the lease that it holds. */
 interface Claim {
   readonly need: SharedNeed
   readonly credential: ClientCredential
   /** Ends it. */
   readonly signal: AbortSignal
+  /** A write after a failure must not erase the token of the entry. Undefined if it was not read. */
+  seen?: { readonly token: CachedToken | undefined } | undefined
   release?: Release | undefined
 }
 
@@ -112,8 +114,6 @@ export class SharedToken {
   #lookedAt = Number.NEGATIVE_INFINITY
   /** Whether the last operation failed. */
   #isFailing = false
-  /** What the last look saw of the entry: a write after a failure must not erase its token. Undefined if it failed. */
-  #entry: { readonly token: CachedToken | undefined } | undefined
 
   constructor(store: TokenStore, options: ResolvedOptions, context: ProviderContext) {
     this.#store = store
@@ -182,10 +182,11 @@ export class SharedToken {
   }
 
   /** Reads the entry: adopts its limits, and returns its token if that can be used. */
-  async #look(store: EncryptedStore<SharedEntry>, { need, signal }: Claim): Promise<CachedToken | undefined> {
+  async #look(store: EncryptedStore<SharedEntry>, claim: Claim): Promise<CachedToken | undefined> {
+    const { need, signal } = claim
     const { limits, secrets } = this.#context
     let seen: CachedToken | undefined
-    this.#entry = undefined
+    claim.seen = undefined
     const error = (): unknown => refusedElsewhere(shownUrl(this.#options.endpoint, secrets))
     try {
       for await (const entry of store.read(signal)) {
@@ -202,9 +203,9 @@ export class SharedToken {
         }
       }
       this.#isFailing = false
-      this.#entry = { token: seen }
+      claim.seen = { token: seen }
     } catch {
-      this.#isFailing = true
+      this.#isFailing ||= !signal.aborted
     }
     return undefined
   }
@@ -251,7 +252,7 @@ export class SharedToken {
       try {
         claim.release = await store.lease(this.#leaseMs, signal)
       } catch {
-        this.#isFailing = true
+        this.#isFailing ||= !signal.aborted
         return undefined
       }
       const hasLease = claim.release !== undefined
@@ -280,21 +281,15 @@ export class SharedToken {
     if (!isFailing) await ended
   }
 
-  async #share({ credential, need, signal }: Claim, token: CachedToken | undefined): Promise<void> {
+  async #share({ credential, need, seen, signal }: Claim, token: CachedToken | undefined): Promise<void> {
     if (signal.aborted) return
-    // After the secret was rotated, processes that have the new one look under its key.
-    if (token !== undefined)
-      await this.#write(
-        this.#entryFor(this.#options.encryptionKeys ?? [credential.latest as string]),
-        token,
-        signal,
-      )
-    else if (
-      this.#entry &&
-      this.#opened &&
-      (need.purpose === 'rejected' || this.#context.limits.shared.cooldown)
-    )
-      await this.#write(this.#opened.store, this.#entry.token, signal)
+    const hasLimits = need.purpose === 'rejected' || this.#context.limits.shared.cooldown !== undefined
+    if (token !== undefined) {
+      // After the secret was rotated, processes that have the new one look under its key.
+      const keys = this.#options.encryptionKeys ?? [credential.latest as string]
+      await this.#write(this.#entryFor(keys), token, signal)
+    } else if (seen !== undefined && this.#opened !== undefined && hasLimits)
+      await this.#write(this.#opened.store, seen.token, signal)
   }
 
   async #write(
@@ -311,7 +306,7 @@ export class SharedToken {
     }
     this.#isFailing = await store.write(create, signal).then(
       () => false,
-      () => true,
+      () => !signal.aborted,
     )
   }
 

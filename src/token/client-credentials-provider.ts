@@ -89,6 +89,8 @@ interface Want {
 
 /** A call whose token an API rejected. */
 interface RejectedCall extends Rejected {
+  /** Only a token will do whose request was sent at this moment (monotonic ms) or later: for the last send of a call. */
+  readonly sentSince?: number | undefined
   /** What events say of it. */
   readonly shown: () => Omit<TokenRejectedEvent, 'type' | 'environment'>
 }
@@ -208,11 +210,15 @@ class ClientCredentialsProvider implements TokenProvider {
    * called where the 401 renews nothing.
    */
   #wantedInsteadOf(call: RejectedCall, suppressed: (why: Suppression) => void): Want {
-    const { api, rejected } = call
+    const { api, rejected, sentSince: leastSentAt = Number.NEGATIVE_INFINITY } = call
     const { count } = this.#tokens
     const since = this.#now()
     return {
-      find: () => this.#servableOtherThan(rejected),
+      find: () => {
+        const { current } = this.#tokens
+        const isLater = current !== undefined && current.sentAt.monotonicMs >= leastSentAt
+        return isLater ? this.#servableOtherThan(rejected) : undefined
+      },
       need: () => {
         const { current, servable } = this.#tokens
         const why =
@@ -229,7 +235,7 @@ class ClientCredentialsProvider implements TokenProvider {
         if (servable === undefined) return this.#wanted().need()
         const purpose = why === undefined ? purposeOf(call) : 'look'
         // The store may still have an older token than this one, for example after a write that failed.
-        const sentSince = current?.sentAt.monotonicMs
+        const sentSince = Math.max(leastSentAt, current?.sentAt.monotonicMs ?? leastSentAt)
         return { purpose, api, replacesValue: servable.value, sentSince, since }
       },
     }
@@ -298,6 +304,7 @@ class ClientCredentialsProvider implements TokenProvider {
   /** A token to repeat a rejected call of an attachment with. */
   async #replacementFor({
     rejected: tokens,
+    rejectedAt = this.#now(),
     canRepeat,
     signal,
     ...target
@@ -305,18 +312,23 @@ class ClientCredentialsProvider implements TokenProvider {
     this.#assertOpen()
     throwIfAborted(signal)
     const rejected = tokens.map(({ value }) => value)
-    const call = this.#callOf(rejected, { ...target, isByHand: false })
+    const isFirst = rejected.length === 1
+    const sentSince = isFirst ? undefined : rejectedAt
+    const call = { ...this.#callOf(rejected, { ...target, isByHand: false }), sentSince }
     const { api } = call
     this.#emitRejected(call)
-    const free = freeTokenFor({ api, rejected, canRepeat }, this.#tokens, this.#limits)
+    const [first = ''] = rejected
+    const free = isFirst
+      ? freeTokenFor({ api, rejected: first, canRepeat }, this.#tokens, this.#limits)
+      : undefined
     if (free !== undefined) {
       if (!canRepeat) this.#use(free)
-      return { token: free, isFree: true }
+      return { token: free, isFree: true, rejectedAt }
     }
-    const isCounted = this.#tokens.servable !== undefined && !this.#isRenewingFor(api)
-    if (isCounted) this.#limits.recordFor(api).countRejection(this.#now())
+    const isOfCurrent = rejected.includes(String(this.#tokens.servable?.value))
+    if (isOfCurrent && !this.#isRenewingFor(api)) this.#limits.recordFor(api).countRejection(this.#now())
     const token = await this.#renew(call, signal)
-    return token && { token, isFree: this.#tokens.originOf(token)?.api !== api }
+    return token && { token, isFree: this.#tokens.originOf(token)?.api !== api, rejectedAt }
   }
 
   /** Waits for a token other than the rejected ones; undefined where there is none. */

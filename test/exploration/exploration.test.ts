@@ -130,6 +130,19 @@ const ONCE_BROKEN: readonly {
       `${WINDOW_MS - PAUSE_MS} ms pass`,
     ],
   },
+  {
+    what: 'a call was rejected with two tokens that cost nothing, and then had none requested for it',
+    world: 'forced calls',
+    choices: [
+      'caller calls API 1',
+      'call 1 gets its answer',
+      'token request gets a token',
+      'caller calls API 1',
+      'caller forces a token',
+      'token request gets a token',
+      'tokens are revoked',
+    ],
+  },
 ]
 
 describe('a schedule that broke a rule once', () => {

@@ -224,7 +224,7 @@ export class World {
         alternatives.push({ name: `${which} gets its answer`, happens: () => this.#apiAnswer(call) })
       if (isUnderWay && controller?.signal.aborted === false)
         this.#add(alternatives, 'aborts', `${which} is aborted`, () => controller.abort())
-      if (!request.ended && (!isSettled || !request.isIdle))
+      if (!request.ended && (!isSettled || !request.isIdle) && process.mayDrop(call))
         this.#add(alternatives, 'drops', `${which} is dropped`, () => process.drop(call))
     }
     if (!process.referee.closed)

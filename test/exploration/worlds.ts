@@ -117,7 +117,7 @@ export const WORLDS: Readonly<Record<string, Plan>> = {
     callers: [
       { do: 'force a token', count: 2 },
       { do: 'get a token', count: 1 },
-      { do: 'call an API', count: 1 },
+      { do: 'call an API', count: 2 },
     ],
     answers: [BROKEN],
     most: { failures: 2, revocations: 1 },

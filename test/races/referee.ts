@@ -19,8 +19,9 @@ const PROMISES = {
   errors: 'each caller gets its own error, of a class of this package',
   cause: 'no caller gets an error unless a token request for callers has failed since the last token',
   sends: 'a call is sent at most three times, never twice with a token, and a stream once',
-  third: 'a call is sent a third time only with a token that was issued since the first time',
-  lost: 'out of doubt, no call ends with a 401 before it was sent with a token that was requested for a 401 and issued since',
+  third:
+    'a call is sent a third time only with a token that its process acquired, or uses again, since the first time',
+  lost: 'out of doubt, a call ends with a 401 only after three sends, or one with a token that was requested for a 401 since',
   forced: 'a forced call gets a token that was requested after it',
   reasons: 'no event says of a token that its API has accepted it, if it has not',
   quota: 'the 401s of an API cost at most 10 tokens in an hour and 50 in a day',
@@ -32,6 +33,7 @@ const PROMISES = {
 
 type PromiseName = keyof typeof PROMISES
 
+export const MOST_SENDS = 3
 const SECOND_MS = 1_000
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
@@ -85,7 +87,7 @@ export interface Ledger {
   readonly grants: Map<string, Grant>
   readonly inFlight: Set<TokenRequest>
   readonly referees: Referee[]
-  /** How many token requests for callers failed, with all their attempts, or were lost. */
+  /** How many token requests for callers failed, with all their attempts, or were lost, or ended when their timers fired late. */
   failures: number
   /** The APIs that returned 401. */
   readonly rejecting: Set<string>
@@ -93,6 +95,8 @@ export interface Ledger {
   readonly renewals: number[]
   /** When (monotonic ms) token requests began that may have been for a 401. */
   readonly possibleRenewals: number[]
+  /** The moment when the last one of these began. */
+  lastRenewal: number
   /** Whether processes share a store with leases, and it works. */
   hasLeases: boolean
   readonly hasStore: boolean
@@ -112,6 +116,7 @@ export function createLedger(
     rejecting: new Set(),
     renewals: [],
     possibleRenewals: [],
+    lastRenewal: 0,
     hasLeases,
     hasStore,
   }
@@ -139,8 +144,11 @@ export class Referee {
   #asksForPause = false
   /** The APIs that may be in doubt: from each request that may be a renewal, until a call that is repeated is accepted. */
   readonly doubts = new Set<string>()
-  /** The tokens with which APIs accepted calls. */
-  readonly #accepted = new Set<string>()
+  /** The moments when APIs last accepted a call with each token, and with each token for each API. */
+  readonly #accepted = new Map<string, number>()
+  /** The moments when a token was last found in the store, and when an API last rejected a stream. */
+  #foundMoment = 0
+  #streamMoment = 0
   #failuresBefore = 0
   #lost = 0
   /** When (monotonic ms) the last acquisition ended. */
@@ -185,14 +193,17 @@ export class Referee {
     if (others.length > 0) this.problem('oneRequest', `${others.length + 1} token requests`)
     const request = { of: this, beganAt: this.#beganAt, isLeased }
     inFlight.add(request)
-    return () => void inFlight.delete(request)
+    return () => {
+      if (inFlight.delete(request) && this.#isOverdue(request)) this.#ledger.failures += 1
+    }
   }
 
   #acquisitionRequests({ since, isForced, isRejected }: SeenNeed): void {
-    const { clock, possibleRenewals, referees } = this.#ledger
+    const { possibleRenewals, referees } = this.#ledger
     this.#need = { since, isForced, isRejected: isRejected || this.#rejectedMoment > this.#acquiredMoment }
-    this.#beganMoment = clock.nextMoment()
+    this.#beganMoment = this.#ledger.clock.nextMoment()
     if (!this.#need.isRejected) return
+    this.#ledger.lastRenewal = this.#beganMoment
     possibleRenewals.push(this.#now)
     for (const { doubts } of referees) for (const api of APIS) doubts.add(api)
   }
@@ -228,17 +239,27 @@ export class Referee {
 
   /** A call is sent with a token, after it was sent with others. */
   checkSend({ name, isStream, tokens, sentAt }: SentCall, value: string): void {
-    const mayBeSent = tokens.length < (isStream ? 1 : 3) && !tokens.includes(value)
+    const mayBeSent = tokens.length < (isStream ? 1 : MOST_SENDS) && !tokens.includes(value)
     if (!mayBeSent) this.problem('sends', `a ${name} with ${[...tokens, value]}`)
-    if (tokens.length === 2 && !this.#ledger.grants.get(value)?.isIssuedSince(sentAt))
+    if (tokens.length === MOST_SENDS - 1 && !this.#isNewSince(value, sentAt))
       this.problem('third', `a ${name} with ${[...tokens, value]}`)
+  }
+
+  /**
+   * Whether a token may have come into use since then. Another call may show that an earlier one works; a stream, which is sent
+   * once, leaves an earlier one to the next call to try.
+   */
+  #isNewSince(value: string, moment: number): boolean {
+    const isIssued = this.#ledger.grants.get(value)?.isIssuedSince(moment) ?? false
+    const usedMoment = Math.max(this.#accepted.get(value) ?? 0, this.#foundMoment, this.#streamMoment)
+    return isIssued || usedMoment > moment
   }
 
   /** A call ends with the 401 of an API that was not in doubt. */
   checkLost({ name, tokens, sentAt }: SentCall): void {
     const { grants, possibleRenewals } = this.#ledger
     const last = grants.get(tokens.at(-1) ?? '')
-    if (last?.isRenewal && last.isIssuedSince(sentAt)) return
+    if (tokens.length === MOST_SENDS || (last?.isRenewal && last.isIssuedSince(sentAt))) return
     if (possibleRenewals.filter((at) => at > this.#now - FULL_BUCKET_MS).length >= BUCKET) return
     this.problem('lost', `a ${name} with ${tokens}`)
   }
@@ -272,17 +293,20 @@ export class Referee {
   }
 
   /** An API returned 401, or a caller says so. */
-  rejects(api: string): void {
+  rejects(api: string, { isStream = false } = {}): void {
     this.#rejectedMoment = this.#ledger.clock.nextMoment()
+    if (isStream) this.#streamMoment = this.#rejectedMoment
     this.#ledger.rejecting.add(api)
   }
 
-  /** An API accepted a call, with the last of its tokens. While the newest token is not the one that works, doubt may remain. */
+  /** An API accepted a call, with the last of its tokens. If that is not the newest, or a renewal is under way, doubt may remain. */
   accepts(api: string, tokens: readonly string[]): void {
     const value = tokens.at(-1) as string
-    this.#accepted.add(`${api} ${value}`)
-    const newest = [...this.#ledger.grants.keys()].at(-1)
-    if (tokens.length > 1 && value === newest) this.doubts.delete(api)
+    for (const key of [value, `${api} ${value}`]) this.#accepted.set(key, this.#ledger.clock.nextMoment())
+    const { grants, lastRenewal } = this.#ledger
+    const newest = [...grants.values()].at(-1)
+    const isNewest = value === newest?.value && newest.isRequestedSince(lastRenewal)
+    if (tokens.length > 1 && isNewest) this.doubts.delete(api)
   }
 
   hasAccepted(api: string, token: string): boolean {
@@ -324,7 +348,10 @@ export class Referee {
     // With a store, another process may have issued it. A request that outlived its run leaves two.
     this.#newest = source === 'endpoint' && others.length === 0 ? issued : undefined
     this.#issued = []
-    if (source === 'store') return
+    if (source === 'store') {
+      this.#foundMoment = this.#ledger.clock.nextMoment()
+      return
+    }
     this.#acquiredMoment = this.#beganMoment
     this.#failuresBefore = this.#ledger.failures
     if ((this.#isFor401 && !this.#need.isForced) || (issued?.lifetimeMs ?? 0) >= DAY_MS) this.#countRenewal()

@@ -163,7 +163,7 @@ export class World {
         break
       case 'drop': {
         const dropped = this.#race.options.isOnWorkers ? this.#nth(action.nth, () => true) : undefined
-        dropped?.process.drop(dropped.call)
+        if (dropped?.process.mayDrop(dropped.call)) dropped.process.drop(dropped.call)
         break
       }
       case 'advance':

@@ -154,15 +154,6 @@ export async function failed<T = TokenRequestError>({ provider, clock }: Waiting
   return await waiting
 }
 
-/** Renewals fail until the gap between them is longer than the cooldown: it alone holds the next one back then. */
-export async function failedUntilGap(clock: ManualClock, renew: () => Promise<unknown>): Promise<void> {
-  const passCooldown = async ({ retryAfterMs }: TokenRequestError): Promise<boolean> => {
-    await clock.advance(Number(retryAfterMs))
-    return false
-  }
-  while (!(await renew().then(() => true, passCooldown)));
-}
-
 /** Makes `Math.random()` return 0 in every test of the calling file: no backoff pauses, full refresh windows. */
 export function withoutJitter(): MockInstance<() => number> {
   const random = vi.spyOn(Math, 'random')

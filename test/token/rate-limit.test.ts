@@ -69,6 +69,7 @@ describe('a 401 of an API with attachments', () => {
 
   it.each([
     { otherStatus: 0, isAccepted: false },
+    { otherStatus: 101, isAccepted: true },
     { otherStatus: 204, isAccepted: true },
     { otherStatus: 300, isAccepted: false },
     { otherStatus: 304, isAccepted: true },
@@ -135,16 +136,19 @@ describe('a 401 of an API with attachments', () => {
     expect(await api.call()).toEqual([200, 2, 3])
   })
 
-  it('says in how long the next one may renew, where it is not about the call', async () => {
+  it('says in how long the next one may renew, if it is the time that holds it back', async () => {
     const made = attachedRig()
     const { api, clock } = made
     api.accepts = () => false
     await api.call()
     await clock.advance(FIRST_DOUBT_MS - 1)
-    await api.callsBeforeRenewal()
     await api.call()
-    const limited = { type: 'renewal-suppressed', reason: 'limited' }
-    expect(suppressedIn(made)).toMatchObject(Array(FIRST_DOUBT).fill({ ...limited, nextRenewalMs: 1 }))
+    await clock.advance(1)
+    await api.call()
+    const [first, second] = suppressedIn(made)
+    expect(first).toMatchObject({ reason: 'limited', nextRenewalMs: 1 })
+    expect(second).toMatchObject({ reason: 'limited' })
+    expect(second).not.toHaveProperty('nextRenewalMs')
   })
 
   it('puts no other API in doubt', async () => {
@@ -274,20 +278,6 @@ describe('a new token that an API does not know yet', () => {
     expect(endpoint.count).toBe(2)
   })
 
-  it('is replaced where a call with it is rejected after the one before has ended', async () => {
-    const { api, clock, endpoint } = await unknownYet()
-    const late = api.call(SLOW_URL)
-    await settled()
-    await api.call() // from now on the one before is in use again
-    await clock.advance(0.5 * HOUR_MS)
-    api.accepts = (token) => token > 2
-    api.answerSlow() // a 401: it is repeated
-    await settled()
-    api.answerSlow()
-    expect(await late).toEqual([200, 2, 3])
-    expect(endpoint.count).toBe(3)
-  })
-
   it('is tried by a call with a 401 of its own; the one that it renews does not displace the one before, either', async () => {
     const { api, endpoint } = await unknownYet()
     await api.call()
@@ -402,6 +392,28 @@ describe('a new token that an API does not know yet', () => {
     expect(await api.call()).toEqual([200, 2, 1])
     expect(await api.call()).toEqual([200, 1])
     expect(endpoint.count).toBe(2)
+  })
+
+  it('does not displace the one in use, even if another API has accepted only an earlier one', async () => {
+    const { api, provider } = attachedRig()
+    await api.call(IN_STORE_URL)
+    await provider.getToken({ forceRefresh: true })
+    await api.call()
+    await provider.getToken({ forceRefresh: true })
+    api.accepts = (token) => token === 2
+    expect(await api.call()).toEqual([200, 3, 2])
+  })
+
+  it('does not displace the one before for good, although that was accepted only in a late answer', async () => {
+    const { api, provider } = attachedRig()
+    const late = api.call(SLOW_URL)
+    await settled()
+    await provider.getToken({ forceRefresh: true })
+    api.accepts = (token) => token === 1
+    api.answerSlow()
+    await late
+    expect(await api.call(REFUSED_URL)).toEqual([401, 2, 1, 3])
+    expect(await api.call()).toEqual([200, 3, 1])
   })
 
   it('is used for an API that has accepted it, until another one accepts the one before', async () => {
@@ -595,6 +607,58 @@ describe('processes with a store', () => {
     other.api.accepts = (token) => token > 2
     expect(await other.api.call()).toEqual([200, 2, 3])
     expect(fleet.endpoint.count).toBe(3)
+  })
+
+  it('wait n seconds after a renewal of another one that failed', async () => {
+    const { fleet, start } = attachedFleet()
+    const [one, other] = [start(), start()]
+    await one.api.call()
+    await other.api.call()
+    fleet.endpoint.answers.push(status(400))
+    await one.api.call(REFUSED_URL)
+    await fleet.skip(FIRST_DOUBT_MS - 1)
+    expect(await other.api.call(REFUSED_URL)).toEqual([401, 1])
+    expect(suppressedIn(other)).toMatchObject([{ reason: 'accepted' }])
+    expect(fleet.endpoint.count).toBe(2)
+  })
+
+  it('send a call three times at most, however many tokens there are', async () => {
+    const { fleet, start } = attachedFleet()
+    const { api, provider } = start()
+    await api.call()
+    await fleet.skip(1_000)
+    await provider.getToken({ forceRefresh: true })
+    await fleet.skip(1_000)
+    await start().provider.getToken({ forceRefresh: true })
+    await fleet.skip(1_000)
+    api.accepts = () => false
+    expect(await api.call()).toEqual([401, 2, 1, 4])
+  })
+
+  it('lose no call where both tokens of a process and that of the store are revoked: the last send has a requested one', async () => {
+    const { fleet, start } = attachedFleet()
+    const { api, provider } = start()
+    await api.call()
+    await fleet.skip(1_000)
+    await provider.getToken({ forceRefresh: true })
+    await fleet.skip(1_000)
+    await start().provider.getToken({ forceRefresh: true })
+    await fleet.skip(1_000)
+    api.accepts = (token) => token > 3
+    for (const call of await api.calls(30)) expect(call).toEqual([200, 2, 1, 4])
+    expect(fleet.endpoint.count).toBe(4)
+  })
+
+  it('adopt the doubt of another one, which a renewal that failed began, before they renew', async () => {
+    const { fleet, start } = attachedFleet()
+    const [one, other] = [start(), start()]
+    await one.api.call()
+    await other.api.call()
+    fleet.endpoint.answers.push(status(400))
+    await one.api.call(REFUSED_URL)
+    await fleet.skip(5_000)
+    expect(await other.api.call(REFUSED_URL)).toEqual([401, 1])
+    expect(fleet.endpoint.count).toBe(2)
   })
 
   it('are in no doubt after a token that another one had asked for, which is no renewal', async () => {

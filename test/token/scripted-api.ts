@@ -39,13 +39,19 @@ export class Issued {
   }
 }
 
+function responseWith(status: number): Response {
+  if (status === 0) return Response.error()
+  if (status >= 200) return new Response(null, { status })
+  return Object.defineProperty(new Response(null), 'status', { value: status })
+}
+
 /** The status that a caller gets, and the numbers of the tokens that the call was sent with. */
 export type Called = readonly [status: number, ...tokens: number[]]
 
 export class ScriptedApi {
   /** Whether it accepts a token, by its number. */
   accepts: (token: number) => boolean = () => true
-  /** 0: the response of a fetch that hides it. */
+  /** 0: the response of a fetch that hides it; 101: what undici reports of an upgrade. */
   otherStatus = 200
   answerSlow: () => void = () => {}
   readonly #fetch: typeof fetch
@@ -60,8 +66,7 @@ export class ScriptedApi {
       this.#sent[Number(headers.get('x-call'))]?.push(token)
       if (url === SLOW_URL) await new Promise<void>((resolve) => (this.answerSlow = resolve))
       const isAccepted = url !== REFUSED_URL && this.accepts(token)
-      const status = isAccepted ? (url === OTHER_URL ? this.otherStatus : 200) : 401
-      return status === 0 ? Response.error() : new Response(null, { status })
+      return responseWith(isAccepted ? (url === OTHER_URL ? this.otherStatus : 200) : 401)
     }
     this.#fetch = createAuthFetch(provider, { fetch: answer as typeof fetch })
   }

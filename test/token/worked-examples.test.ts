@@ -3,6 +3,7 @@ import { PassThrough } from 'node:stream'
 import { createAuthDispatch } from 'merchant-auth/undici'
 import type { Dispatcher } from 'undici'
 import { expect, it } from 'vitest'
+import { MAX_DOUBT } from '../../src/token/limits/renewals.ts'
 import { settled } from '../support/clock.ts'
 import { thinOut } from '../support/recorded.ts'
 import { type Rig, withoutJitter } from './harness.ts'
@@ -237,6 +238,16 @@ it('the API rejects everything for a minute, 20 calls a second', async () => {
   expect(requestedAtS).toEqual([0, 4, 12, 28, 60])
   const reasons = events.flatMap((event) => (event.type === 'renewal-suppressed' ? [event.reason] : []))
   expect(new Set(reasons)).toEqual(new Set(['limited']))
+  // The next revocation costs fewer than n calls, and the one after that none.
+  api.accepts = () => true
+  await clock.advance(MAX_DOUBT * 1_000)
+  const current = endpoint.count
+  expect(await api.call()).toEqual([200, current])
+  revoke(made, current)
+  let lost = 0
+  while ((await api.call())[0] === 401) lost += 1
+  expect(lost).toBeLessThan(MAX_DOUBT)
+  await expectNoDoubt(made, current + 1)
 })
 
 /** Makes a call of undici that upgrades its connection. */

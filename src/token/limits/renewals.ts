@@ -116,7 +116,6 @@ export class Renewals {
     this.#doubt = 0
     this.#renewedAt = NEVER
     this.#helpedAt = now
-    this.endRow()
   }
 
   shared(now: number): SharedRenewals {

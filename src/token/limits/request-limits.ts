@@ -89,9 +89,10 @@ export class RequestLimits {
     )
   }
 
-  /** Whether a token may be requested now. */
+  /** Whether a token may be requested now. A renewal may have adopted doubt from another process since it was decided on. */
   mayRequest(need: Need): boolean {
-    return need.purpose !== 'look' && this.holdOn(need) === undefined
+    if (need.purpose === 'look' || (need.purpose === 'rejected' && !this.isSuspect(need.api))) return false
+    return this.holdOn(need) === undefined
   }
 
   /** Whether the background pause is over: after a failed renewal, or after a newer token that an API did not know yet. */

@@ -94,7 +94,7 @@ const BODIES: readonly (readonly [string, readonly Driver[], () => unknown])[] =
   ['a form', WITH_FORMS, form],
 ]
 
-/** Its bodies, without what differs in each send of a form. */
+/** The bodies that were sent, without the boundaries of a form, which differ in each send. */
 const bodiesSent = () => ground.sent().map(({ body }) => String(body).replaceAll(/^--\S+/gm, '--'))
 
 describe.each(BODIES)('%s', (_, clients, make) => {

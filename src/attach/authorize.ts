@@ -34,8 +34,6 @@ export interface Attempt {
   readonly body: unknown
   /** The tokens that the call was rejected with before, the last one last. */
   readonly rejected: readonly AccessToken[]
-  /** When the first of them was rejected, on the provider's clock. */
-  readonly rejectedAt?: number | undefined
   /** Whether a rejection is final: no token follows that was requested for this call, or was the last one. */
   readonly isLast: boolean
 }
@@ -184,8 +182,7 @@ export async function nextAttempt(
 ): Promise<Attempt | undefined> {
   const { url, method } = call
   const rejected = [...attempt.rejected, attempt.token]
-  const { rejectedAt } = attempt
-  const rejection = { rejected, rejectedAt, url, method, canRepeat: held !== undefined }
+  const rejection = { rejected, url, method, canRepeat: held !== undefined }
   if (held === undefined) {
     provider.replacementFor(rejection).catch(() => {}) // its failure is an event
     return undefined
@@ -197,7 +194,7 @@ export async function nextAttempt(
     if (next === undefined || next.token.value === attempt.token.value) return undefined
     held.discard()
     const isLast = !next.isFree || rejected.length + 1 === MAX_SENDS
-    return { token: next.token, body: attempt.body, rejected, rejectedAt: next.rejectedAt, isLast }
+    return { token: next.token, body: attempt.body, rejected, isLast }
   } catch (error) {
     if (!signal?.aborted) return undefined
     held.discard()

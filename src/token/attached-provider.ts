@@ -14,8 +14,6 @@ export interface CallAnswer extends Answer {
 export interface RejectedCall extends RenewOptions {
   /** The tokens that it was rejected with, the last one last. */
   readonly rejected: readonly AccessToken[]
-  /** When (monotonic ms) it was first rejected; undefined at that time. */
-  readonly rejectedAt?: number | undefined
   /** Whether it can be sent again. */
   readonly canRepeat: boolean
 }
@@ -25,8 +23,6 @@ export interface Replacement {
   readonly token: AccessToken
   /** Whether it was not requested for this API: if it is rejected, too, another one may follow. */
   readonly isFree: boolean
-  /** When (monotonic ms) the call was first rejected. */
-  readonly rejectedAt?: number | undefined
 }
 
 /** What attachments tell a provider, besides what anybody may call. */

@@ -89,8 +89,6 @@ interface Want {
 
 /** A call whose token an API rejected. */
 interface RejectedCall extends Rejected {
-  /** Only a token will do whose request was sent at this moment (monotonic ms) or later: for the last send of a call. */
-  readonly sentSince?: number | undefined
   /** What events say of it. */
   readonly shown: () => Omit<TokenRejectedEvent, 'type' | 'environment'>
 }
@@ -210,15 +208,11 @@ class ClientCredentialsProvider implements TokenProvider {
    * called where the 401 renews nothing.
    */
   #wantedInsteadOf(call: RejectedCall, suppressed: (why: Suppression) => void): Want {
-    const { api, rejected, sentSince: leastSentAt = Number.NEGATIVE_INFINITY } = call
+    const { api, rejected } = call
     const { count } = this.#tokens
     const since = this.#now()
     return {
-      find: () => {
-        const { current } = this.#tokens
-        const isLater = current !== undefined && current.sentAt.monotonicMs >= leastSentAt
-        return isLater ? this.#servableOtherThan(rejected) : undefined
-      },
+      find: () => this.#servableOtherThan(rejected),
       need: () => {
         const { current, servable } = this.#tokens
         const why =
@@ -235,7 +229,7 @@ class ClientCredentialsProvider implements TokenProvider {
         if (servable === undefined) return this.#wanted().need()
         const purpose = why === undefined ? purposeOf(call) : 'look'
         // The store may still have an older token than this one, for example after a write that failed.
-        const sentSince = Math.max(leastSentAt, current?.sentAt.monotonicMs ?? leastSentAt)
+        const sentSince = current?.sentAt.monotonicMs
         return { purpose, api, replacesValue: servable.value, sentSince, since }
       },
     }
@@ -304,7 +298,6 @@ class ClientCredentialsProvider implements TokenProvider {
   /** A token to repeat a rejected call of an attachment with. */
   async #replacementFor({
     rejected: tokens,
-    rejectedAt = this.#now(),
     canRepeat,
     signal,
     ...target
@@ -312,23 +305,18 @@ class ClientCredentialsProvider implements TokenProvider {
     this.#assertOpen()
     throwIfAborted(signal)
     const rejected = tokens.map(({ value }) => value)
-    const isFirst = rejected.length === 1
-    const sentSince = isFirst ? undefined : rejectedAt
-    const call = { ...this.#callOf(rejected, { ...target, isByHand: false }), sentSince }
+    const call = this.#callOf(rejected, { ...target, isByHand: false })
     const { api } = call
     this.#emitRejected(call)
-    const [first = ''] = rejected
-    const free = isFirst
-      ? freeTokenFor({ api, rejected: first, canRepeat }, this.#tokens, this.#limits)
-      : undefined
+    const free = freeTokenFor({ api, rejected, canRepeat }, this.#tokens, this.#limits)
     if (free !== undefined) {
       if (!canRepeat) this.#use(free)
-      return { token: free, isFree: true, rejectedAt }
+      return { token: free, isFree: true }
     }
     const isOfCurrent = rejected.includes(String(this.#tokens.servable?.value))
     if (isOfCurrent && !this.#isRenewingFor(api)) this.#limits.recordFor(api).countRejection(this.#now())
     const token = await this.#renew(call, signal)
-    return token && { token, isFree: this.#tokens.originOf(token)?.api !== api, rejectedAt }
+    return token && { token, isFree: this.#tokens.originOf(token)?.api !== api }
   }
 
   /** Waits for a token other than the rejected ones; undefined where there is none. */

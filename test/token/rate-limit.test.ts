@@ -632,21 +632,7 @@ describe('processes with a store', () => {
     await start().provider.getToken({ forceRefresh: true })
     await fleet.skip(1_000)
     api.accepts = () => false
-    expect(await api.call()).toEqual([401, 2, 1, 4])
-  })
-
-  it('lose no call where both tokens of a process and that of the store are revoked: the last send has a requested one', async () => {
-    const { fleet, start } = attachedFleet()
-    const { api, provider } = start()
-    await api.call()
-    await fleet.skip(1_000)
-    await provider.getToken({ forceRefresh: true })
-    await fleet.skip(1_000)
-    await start().provider.getToken({ forceRefresh: true })
-    await fleet.skip(1_000)
-    api.accepts = (token) => token > 3
-    for (const call of await api.calls(30)) expect(call).toEqual([200, 2, 1, 4])
-    expect(fleet.endpoint.count).toBe(4)
+    expect(await api.call()).toEqual([401, 2, 1, 3])
   })
 
   it('adopt the doubt of another one, which a renewal that failed began, before they renew', async () => {

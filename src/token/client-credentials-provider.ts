@@ -308,8 +308,10 @@ class ClientCredentialsProvider implements TokenProvider {
     const call = this.#callOf(rejected, { ...target, isByHand: false })
     const { api } = call
     this.#emitRejected(call)
-    const free = freeTokenFor({ api, rejected, canRepeat }, this.#tokens, this.#limits)
-    if (free !== undefined) {
+    const [first = ''] = rejected
+    const isFirst = rejected.length === 1
+    const free = isFirst && freeTokenFor({ api, rejected: first, canRepeat }, this.#tokens, this.#limits)
+    if (free) {
       if (!canRepeat) this.#use(free)
       return { token: free, isFree: true }
     }

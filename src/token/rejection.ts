@@ -29,18 +29,22 @@ export interface Suppression {
 }
 
 /**
- * A token that costs nothing, and that a rejected call has not been rejected with: the current one, a newer one that waits to be tried
+ * A token that costs nothing, for a call that was rejected with another one: the current one, a newer one that waits to be tried
  * again, or the one before, if this API has accepted no call with the current one. A newer one waits because it was rejected,
  * and only a call that is repeated shows whether it is accepted now.
  */
 export function freeTokenFor(
-  { api, rejected, canRepeat }: Omit<Rejected, 'isByHand'> & { readonly canRepeat: boolean },
+  {
+    api,
+    rejected,
+    canRepeat,
+  }: { readonly api: string | undefined; readonly rejected: string; readonly canRepeat: boolean },
   { before, newer, servable }: KnownTokens,
   limits: RequestLimits,
 ): AccessToken | undefined {
   const isKnown = servable !== undefined && limits.hasAccepted(api, servable.value)
   const known = [servable, canRepeat ? newer?.token : undefined, isKnown ? undefined : before?.token]
-  return known.find((token) => token !== undefined && !rejected.includes(token.value))
+  return known.find((token) => token !== undefined && token.value !== rejected)
 }
 
 /** Why a call that was rejected with the current token does not renew it; undefined if it does. */

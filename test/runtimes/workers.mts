@@ -215,6 +215,21 @@ for (const how of ['cancelled', 'timed-out'] as const) {
   })
 }
 
+for (const compatibility of [NEWEST, OLDEST])
+  await check(
+    `the calls whose token request is lost twice end, and the next one has a token, with ${compatibility}`,
+    { compatibility },
+    async ({ service, isolates }) => {
+      service.configure({ tokenLatencyMs: TOKEN_MS })
+      await cancel(isolates[0], () => service.counts.token === 1)
+      const again = cancel(isolates[0], () => service.counts.token === 2) // it waits first, so it sends the next one
+      const waiting = Array.from({ length: 3 }, () => call(isolates[0]))
+      await again
+      for (const status of await Promise.all(waiting)) assert.ok([200, 500].includes(status), `${status}`)
+      assert.equal(await call(isolates[0]), 200)
+    },
+  )
+
 await check(
   'a request that is cancelled while it waits stops no other',
   {},

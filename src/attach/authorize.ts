@@ -46,7 +46,7 @@ export function firstAttempt(token: AccessToken, body: unknown): Attempt {
 }
 
 /** With a token, with another one that cost nothing, and with one that was requested. */
-export const MAX_SENDS = 3
+const MAX_SENDS = 3
 
 /** What reports and events say of a call. */
 export interface CallTarget {

@@ -77,7 +77,7 @@ export function createTokenProvider(options: TokenProviderOptions): TokenProvide
 export const MAX_ROUNDS = 3
 
 /** How long (ms) an acquisition takes at most besides its request: its looks into the store, the lease and the write. */
-export const STORE_MS: number = MINUTE_MS
+const STORE_MS: number = MINUTE_MS
 
 /** Which token a call wants, and what to acquire while there is none. */
 interface Want {

@@ -6,9 +6,9 @@ import { isFrameworkError, MerchantAuthError, ProviderClosedError } from '../bas
 import { untilAborted, waitFor } from '../base/waiting.ts'
 
 /** How long (ms) after its longest time an acquisition counts as lost. */
-export const LOST_AFTER_MS = 1_000
+const LOST_AFTER_MS = 1_000
 /** After a freeze, a result may have arrived and not be read yet: it is waited for so long (ms). */
-export const AFTER_FREEZE_MS = 100
+const AFTER_FREEZE_MS = 100
 
 /** Aborts a lost acquisition. */
 const LOST = Symbol('lost')

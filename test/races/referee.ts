@@ -1,9 +1,8 @@
 /**
  * Finds every broken promise, from what is observable outside a provider. The referee does not know how limits work (pauses,
- * cooldowns, gaps, buckets): the referee counts the tokens that the limits are meant to save.
+ * cooldowns, rows of 401s): it counts the tokens that the limits are meant to save.
  */
 import type { AuthEvent } from '../../src/index.ts'
-import { APIS } from './apis.ts'
 import type { TokenAnswer } from './endpoint.ts'
 import { Grant, type GrantOptions, type Sent } from './grant.ts'
 import { currentRequest, type IncomingClock } from './incoming.ts'
@@ -86,17 +85,14 @@ export interface Ledger {
   readonly problems: string[]
   readonly grants: Map<string, Grant>
   readonly inFlight: Set<TokenRequest>
-  readonly referees: Referee[]
   /** How many token requests for callers failed, with all their attempts, or were lost, or ended when their timers fired late. */
   failures: number
   /** The APIs that returned 401. */
   readonly rejecting: Set<string>
   /** When (monotonic ms) the 401s of all APIs cost a token. */
   readonly renewals: number[]
-  /** When (monotonic ms) token requests began that may have been for a 401. */
-  readonly possibleRenewals: number[]
-  /** The moment when the last one of these began. */
-  lastRenewal: number
+  /** When token requests began that may have been for a 401. */
+  readonly possibleRenewals: { readonly at: number; readonly moment: number }[]
   /** Whether processes share a store with leases, and it works. */
   hasLeases: boolean
   readonly hasStore: boolean
@@ -111,12 +107,10 @@ export function createLedger(
     problems: [],
     grants: new Map(),
     inFlight: new Set(),
-    referees: [],
     failures: 0,
     rejecting: new Set(),
     renewals: [],
     possibleRenewals: [],
-    lastRenewal: 0,
     hasLeases,
     hasStore,
   }
@@ -142,8 +136,8 @@ export class Referee {
   #rejectedMoment = 0
   /** Whether the last response of the token endpoint asks for a pause. */
   #asksForPause = false
-  /** The APIs that may be in doubt: from each request that may be a renewal, until a call that is repeated is accepted. */
-  readonly doubts = new Set<string>()
+  /** The moments when the APIs last accepted a call that was repeated with the newest token: that ended their doubt. */
+  readonly #helped = new Map<string, number>()
   /** The moments when APIs last accepted a call with each token, and with each token for each API. */
   readonly #accepted = new Map<string, number>()
   /** The moments when a token was last found in the store, and when an API last rejected a stream. */
@@ -157,7 +151,6 @@ export class Referee {
   constructor(ledger: Ledger, options: RefereeOptions) {
     this.#ledger = ledger
     this.#options = options
-    ledger.referees.push(this)
   }
 
   problem(promise: PromiseName, what: string): void {
@@ -199,13 +192,15 @@ export class Referee {
   }
 
   #acquisitionRequests({ since, isForced, isRejected }: SeenNeed): void {
-    const { possibleRenewals, referees } = this.#ledger
     this.#need = { since, isForced, isRejected: isRejected || this.#rejectedMoment > this.#acquiredMoment }
     this.#beganMoment = this.#ledger.clock.nextMoment()
-    if (!this.#need.isRejected) return
-    this.#ledger.lastRenewal = this.#beganMoment
-    possibleRenewals.push(this.#now)
-    for (const { doubts } of referees) for (const api of APIS) doubts.add(api)
+    if (this.#need.isRejected)
+      this.#ledger.possibleRenewals.push({ at: this.#now, moment: this.#beganMoment })
+  }
+
+  /** The moment when the last request began that may be a renewal. */
+  get #lastRenewal(): number {
+    return this.#ledger.possibleRenewals.at(-1)?.moment ?? 0
   }
 
   /** Whether it should have ended: its timer fires late, as the process stood still. */
@@ -260,7 +255,7 @@ export class Referee {
     const { grants, possibleRenewals } = this.#ledger
     const last = grants.get(tokens.at(-1) ?? '')
     if (tokens.length === MOST_SENDS || (last?.isRenewal && last.isIssuedSince(sentAt))) return
-    if (possibleRenewals.filter((at) => at > this.#now - FULL_BUCKET_MS).length >= BUCKET) return
+    if (possibleRenewals.filter(({ at }) => at > this.#now - FULL_BUCKET_MS).length >= BUCKET) return
     this.problem('lost', `a ${name} with ${tokens}`)
   }
 
@@ -301,21 +296,22 @@ export class Referee {
 
   /** An API accepted a call, with the last of its tokens. If that is not the newest, or a renewal is under way, doubt may remain. */
   accepts(api: string, tokens: readonly string[]): void {
+    const { clock, grants } = this.#ledger
     const value = tokens.at(-1) as string
-    for (const key of [value, `${api} ${value}`]) this.#accepted.set(key, this.#ledger.clock.nextMoment())
-    const { grants, lastRenewal } = this.#ledger
+    const moment = clock.nextMoment()
+    for (const key of [value, `${api} ${value}`]) this.#accepted.set(key, moment)
     const newest = [...grants.values()].at(-1)
-    const isNewest = value === newest?.value && newest.isRequestedSince(lastRenewal)
-    if (tokens.length > 1 && isNewest) this.doubts.delete(api)
+    const isNewest = value === newest?.value && newest.isRequestedSince(this.#lastRenewal)
+    if (tokens.length > 1 && isNewest) this.#helped.set(api, moment)
   }
 
   hasAccepted(api: string, token: string): boolean {
     return this.#accepted.has(`${api} ${token}`)
   }
 
-  /** Whether an API may be in doubt. */
+  /** Whether an API may be in doubt: each request that may be a renewal, of whichever process and API, may have begun it. */
   isInDoubt(api: string): boolean {
-    return this.doubts.has(api)
+    return this.#lastRenewal > (this.#helped.get(api) ?? 0)
   }
 
   /** The token endpoint answers. */
@@ -345,7 +341,7 @@ export class Referee {
   #acquired(source: 'endpoint' | 'store'): void {
     this.#endedAt = this.#now
     const [issued, ...others] = this.#issued
-    // With a store, another process may have issued it. A request that outlived its run leaves two.
+    // With a store, another process may have issued it. A request that outlived its acquisition leaves two.
     this.#newest = source === 'endpoint' && others.length === 0 ? issued : undefined
     this.#issued = []
     if (source === 'store') {

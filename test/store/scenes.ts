@@ -1,5 +1,4 @@
 /** Initial situations for the tests of shared tokens. */
-import { expect } from 'vitest'
 import { granted, MERCHANT_URL } from '../token/harness.ts'
 import { Fleet, type Process, quiet } from './fleet.ts'
 
@@ -73,13 +72,4 @@ export async function renewedUntilLimited(fleet: Fleet, process: Process, forMs:
     const suppressed = process.events.findLast((event) => event.type === 'renewal-suppressed')
     waitMs = Number(suppressed?.nextRenewalMs)
   }
-}
-
-/** Two processes, the first of which has just renewed a rejected token. */
-export async function oneRenewed(leases = true): Promise<{ fleet: Fleet; one: Process; other: Process }> {
-  const fleet = longLived({ leases })
-  const one = await fleet.begin()
-  const other = await fleet.begin()
-  expect(await renewedAfterRejection(fleet, one)).toBe(true)
-  return { fleet, one, other }
 }

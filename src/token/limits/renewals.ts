@@ -16,7 +16,7 @@ export const FIRST_DOUBT = 4
 export const MAX_DOUBT = 64
 /** With a few 401s in a row, a revoked token is found after this time. */
 export const MAX_ROW_MS: number = MINUTE_MS
-export const LEAST_ROW = 3
+const LEAST_ROW = 3
 /** A revoked token is found after this time, even if a path accepts calls without a look at their token. */
 export const MAX_DOUBT_MS: number = 4 * HOUR_MS
 

@@ -110,7 +110,7 @@ export const WORLDS: Readonly<Record<string, Plan>> = {
     answers: [BROKEN],
     most: { failures: 1, revocations: 1 },
     passMs: 1_000,
-    events: { quick: 4, deep: 7 },
+    events: { quick: 4, deep: 6 },
   },
   'forced calls': {
     start: 'a token in its window',
@@ -122,7 +122,7 @@ export const WORLDS: Readonly<Record<string, Plan>> = {
     answers: [BROKEN],
     most: { failures: 2, revocations: 1 },
     retries: 0,
-    events: { quick: 4, deep: 7 },
+    events: { quick: 4, deep: 6 },
   },
   'calls with a 401 of their own, and a revocation': {
     start: 'a fresh token',
@@ -206,7 +206,7 @@ export const WORLDS: Readonly<Record<string, Plan>> = {
     most: { revocations: 1 },
     store: 'with leases',
     allSucceed: true,
-    events: { quick: 5, deep: 8 },
+    events: { quick: 4, deep: 7 },
   },
   'two processes, and a token in its window': {
     start: 'a token in its window',

@@ -40,8 +40,8 @@ export class TokenEndpoint {
     const signal = init.signal as AbortSignal
     const request = currentRequest()
     if (request?.ended) return new Promise(() => {}) // never sent
-    const sent = sentNow(clock)
     const requestEnds = this.#options.requestBegins()
+    const sent = sentNow(clock)
     return new Promise((resolve, reject) => {
       const end = ({ mayBeAnswered = false } = {}): void => {
         requestEnds()

@@ -37,9 +37,11 @@ sandbox.test.fail(
   { path: '/merchant/stores/7', times: Infinity },
 )
 await authFetch(ofOtherStore) // renewed, which does not help
-await authFetch(ofOtherStore) // so the 401 is about the call
 sandbox.test.configure({ rejectAllTokens: true })
 await authFetch(`${merchantUrl}/orders`) // too soon for another renewal
+sandbox.test.configure({ rejectAllTokens: false })
+await authFetch(`${merchantUrl}/orders`) // accepted with this token
+await authFetch(ofOtherStore) // so the 401 is about the call
 await authFetch(`${environment.authUrl}/health`) // not below apiUrls: goes without the token
 
 const rejected = createTokenProvider({
@@ -60,8 +62,8 @@ assert.deepEqual(lines, [
   'token requests left: per_hour 8',
   'token requests left: per_hour 7',
   'token requests left: per_hour 6',
-  `token not renewed (one call): GET ${ofOtherStore}`,
   `token not renewed (every call): GET ${merchantUrl}/orders`,
+  `token not renewed (one call): GET ${ofOtherStore}`,
   `sent without the token: ${environment.authUrl}/health destination`,
   'token request failed: ERR_TOKEN_STATUS 401 test',
   'token request failed: ERR_TOKEN_STATUS 503 production',

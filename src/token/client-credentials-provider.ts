@@ -336,10 +336,10 @@ class ClientCredentialsProvider implements TokenProvider {
   }
 
   /** An attachment reports how an API answered a call. */
-  #answered({ url, ...answer }: CallAnswer): void {
+  #answered(answer: CallAnswer): void {
+    const { url, token, rejected } = answer
     const { api } = this.#destinations(url)
     if (api === undefined) return
-    const { token, rejected } = answer
     const wasAccepted = isAccepted(answer)
     // First the token that works becomes the current one, so that its acceptance counts as that of the current token.
     if (wasAccepted && rejected !== undefined && rejected.value === this.#tokens.current?.token.value)

@@ -1,11 +1,11 @@
 /** The client's credential: a secret, or what a function of the caller returns for each attempt. */
+import { networkFailureOf } from '../../advice/network.ts'
 import { CredentialFileError, isFrameworkError } from '../../base/errors.ts'
 import { redactedCause } from '../../base/redact.ts'
 import { within } from '../../base/waiting.ts'
 import { warnIfWeak } from '../../events/warnings.ts'
 import type { ResolvedOptions } from '../../options/options.ts'
 import type { AcquisitionContext } from './context.ts'
-import { networkFailureOf } from './network-failure.ts'
 
 /**
  * The credential for one acquisition. The first one may be needed twice: for the key of the store's entries, and for the

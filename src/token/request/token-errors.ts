@@ -1,10 +1,8 @@
 /** Errors that more than one part of the provider raises. `endpoint` is the token endpoint's URL, redacted for messages. */
+import { adviceOf } from '../../advice/failure.ts'
+import { REFUSAL_KINDS } from '../../advice/refusals.ts'
+import { RESPONSES, TOO_SHORT } from '../../advice/responses.ts'
 import { TokenRequestError, TokenResponseError } from '../../base/errors.ts'
-import { inManual } from '../../base/manual-link.ts'
-import { TOO_MANY } from './refusal.ts'
-
-/** What is wrong with the `expires_in` of such a token. */
-export const TOO_SHORT = 'is shorter than the request took'
 
 /**
  * The token expired before it could be used. Endpoints that issue one token until it ends return it in its last second,
@@ -14,7 +12,7 @@ export class ExpiredTokenError extends TokenResponseError {
   constructor(endpoint: string) {
     super(
       `POST ${endpoint} returned a token that expired before it could be used: expires_in ${TOO_SHORT}. ` +
-        `Try again in a second. Does it always return 0? ${inManual('an-unusable-token-response')}`,
+        adviceOf(RESPONSES['expired-token']),
       [{ field: 'expires_in', reason: TOO_SHORT }],
     )
   }
@@ -23,7 +21,7 @@ export class ExpiredTokenError extends TokenResponseError {
 /** Another process got a 429, and this one respects its pause. */
 export function refusedElsewhere(endpoint: string): TokenRequestError {
   return new TokenRequestError(
-    `POST ${endpoint} returned 429 to another process that shares the store. ${TOO_MANY}`,
+    `POST ${endpoint} returned 429 to another process that shares the store. ${adviceOf(REFUSAL_KINDS['too-many'])}`,
     { code: 'ERR_TOKEN_STATUS', status: 429, retryable: true, attempts: 1 },
   )
 }

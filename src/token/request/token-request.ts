@@ -1,4 +1,8 @@
 /** One token request (RFC 6749 §4.4.2): the POST to the token endpoint, its failures and its retries. */
+import { adviceOf, type Failure, OPTIONS } from '../../advice/failure.ts'
+import { BROKEN_OFF, networkFailureOf } from '../../advice/network.ts'
+import { refusalOf } from '../../advice/refusals.ts'
+import { RESPONSES, unusableKindOf } from '../../advice/responses.ts'
 import { type Instant, LATE_WAIT_MS, readClock } from '../../base/clock.ts'
 import {
   isFrameworkError,
@@ -8,7 +12,6 @@ import {
   type TokenRequestFailure,
   TokenResponseError,
 } from '../../base/errors.ts'
-import { inManual } from '../../base/manual-link.ts'
 import { isSpent, type Quota, quotaInText, quotasIn, spentForMs } from '../../base/quota.ts'
 import { redactedCause, shownUrl } from '../../base/redact.ts'
 import { untilAborted, within } from '../../base/waiting.ts'
@@ -18,8 +21,6 @@ import type { Purpose } from '../limits/request-limits.ts'
 import { CachedToken } from './access-token.ts'
 import type { ClientCredential } from './client-credential.ts'
 import type { AcquisitionContext } from './context.ts'
-import { BROKEN_OFF, networkFailureOf } from './network-failure.ts'
-import { adviceFor, CLIENT_REFUSED, refusalOf } from './refusal.ts'
 import { ExpiredTokenError } from './token-errors.ts'
 import {
   isRedirect,
@@ -193,19 +194,10 @@ export class TokenRequest {
 
   /** What happened in a request that had this time (ms), and what to do. */
   #timedOut(leftMs: number, status: number | undefined): string {
-    if (leftMs === 0) return 'was not sent: the process stood still, and timeoutMs had passed. Try again.'
+    if (leftMs === 0) return `was not sent: ${this.#advice(RESPONSES['stood-still'])}`
     if (status !== undefined)
-      return (
-        `returned ${status}, but not its whole body within ${leftMs} ms. Its Content-Length may be larger than the body, ` +
-        'or a proxy holds the rest back: ask the operator, or raise timeoutMs.'
-      )
-    const circle = this.#options.fetch
-      ? ' If the option fetch uses a client that has this token, it waits for itself.'
-      : ''
-    return (
-      `returned no response within ${leftMs} ms. The token endpoint, the network or the DNS server hangs or is slow: try ` +
-      `again later, or raise timeoutMs; npx merchant-auth check says which of them it is.${circle}`
-    )
+      return `returned ${status}, but not its whole body within ${leftMs} ms. ${this.#advice(RESPONSES['slow-body'])}`
+    return `returned no response within ${leftMs} ms. ${this.#advice(RESPONSES['no-response'])}`
   }
 
   async #read(response: Response, { sentAt, signal }: Exchange): Promise<CachedToken> {
@@ -254,15 +246,16 @@ export class TokenRequest {
     { isIncomplete }: { readonly isIncomplete: boolean },
   ): TokenRequestError {
     const isLocal = isLoopback(new URL(this.#options.endpoint).hostname)
-    const { step, reason, advice, isLasting } = networkFailureOf(cause, { isLoopback: isLocal })
-    const isBrokenOff = isIncomplete && !isLasting
+    const found = networkFailureOf(cause, { isLoopback: isLocal })
+    const isBrokenOff = isIncomplete && found.failure.isLasting !== true
+    const failure = isBrokenOff ? BROKEN_OFF : found.failure
     let what = 'received no response'
     if (isBrokenOff) what = 'received an incomplete or empty response'
-    else if (step === 'response') what = 'returned a response that cannot be read'
-    else if (step === 'program') what = 'was not sent'
-    return this.#failure(`POST ${this.#endpoint} ${what} (${reason}). ${isBrokenOff ? BROKEN_OFF : advice}`, {
+    else if (failure.step === 'response') what = 'returned a response that cannot be read'
+    else if (failure.step === 'program') what = 'was not sent'
+    return this.#failure(`POST ${this.#endpoint} ${what} (${found.reason}). ${this.#advice(failure)}`, {
       code: 'ERR_TOKEN_NETWORK',
-      retryable: !isLasting,
+      retryable: failure.isLasting !== true,
       cause,
     })
   }
@@ -271,17 +264,19 @@ export class TokenRequest {
   #noResponse(): TokenRequestError {
     const name = this.#options.fetch === undefined ? 'global fetch' : 'option fetch'
     return this.#failure(
-      `POST ${this.#endpoint} has no response: the function of the ${name} returned something that is not a Response ` +
-        '(no headers.get, or no body), or one that was read before. Return what fetch returns, or create one each time: ' +
-        'Response.json(…).',
+      `POST ${this.#endpoint} has no response: the ${name} returned something else, or a Response that was read before. ` +
+        this.#advice(RESPONSES['no-response-object']),
       { code: 'ERR_TOKEN_NETWORK', retryable: false },
     )
   }
 
   #badResponse(issues: readonly ResponseIssue[]): TokenResponseError {
     const what = issues.map(({ field, reason }) => `${field} ${reason}`).join('; ')
-    const [kind, advice] = unusableBecause(issues.map(({ field }) => field))
-    return new TokenResponseError(`POST ${this.#endpoint} returned ${kind}: ${what}. ${advice}.`, issues)
+    const kind = unusableKindOf(issues)
+    const advice = this.#advice(RESPONSES[kind])
+    const response =
+      kind === 'incomplete-token' ? 'a token response that cannot be used' : 'no token response'
+    return new TokenResponseError(`POST ${this.#endpoint} returned ${response}: ${what}. ${advice}`, issues)
   }
 
   #redirectFailure(response: Response): TokenRequestError {
@@ -289,12 +284,9 @@ export class TokenRequest {
     const retryAfterMs = readRetryAfter(response, this.#options.clock.epochMs())
     const location = redirectTarget(response, this.#context.secrets)
     const isSameOrigin = location === new URL(this.#options.endpoint).origin
-    const advice = isSameOrigin
-      ? ' If the path is another one, or ends with a slash: merchant-auth/docs/another-token-endpoint.md.'
-      : ''
     return this.#failure(
-      `POST ${this.#endpoint} returned a redirect${location && ` to ${location}`}, which is never followed: ` +
-        `it would forward the credentials. Check authUrl.${advice}`,
+      `POST ${this.#endpoint} returned a redirect${location && ` to ${location}`}, which is never followed: it would ` +
+        `forward the credentials. ${this.#advice(RESPONSES[isSameOrigin ? 'redirect-here' : 'redirect'])}`,
       {
         code: 'ERR_TOKEN_REDIRECT',
         retryable: false,
@@ -314,14 +306,16 @@ export class TokenRequest {
       .join(': ')
     const pause = retryAfterMs === undefined ? '' : ` It asks for a pause of ${retryAfterMs} ms.`
     const quotas = status === 429 ? this.#quotas.filter(isSpent) : []
+    const isAssertion = this.#options.credential.option === 'clientAssertion'
+    const { refusal } = refusalOf(status, { ...oauth, detail }, { isAssertion })
     return this.#failure(
       `POST ${this.#endpoint} returned ${status}${words && ` (${words})`}.${pause} ` +
         quotas.map((quota) => `${quotaInText(quota)} `).join('') +
-        adviceFor(status, { ...oauth, detail }, this.#options),
+        this.#advice(refusal),
       {
         code: 'ERR_TOKEN_STATUS',
         // Without the detail: free text must not cause retries.
-        retryable: ['too-many', 'server'].includes(refusalOf(status, oauth).reason),
+        retryable: refusalOf(status, oauth).refusal.isTemporary === true,
         status,
         ...oauth,
         retryAfterMs,
@@ -341,6 +335,13 @@ export class TokenRequest {
     const endsAt = now < this.#endsAt ? (now + this.#endsAt) / 2 : now + LATE_WAIT_MS / 2
     const read = (): Promise<OAuthError> => readOAuthError(response, this.#context.secrets)
     return await within(limitClock, { endsAt, closed: signal }, read, () => new Error()).catch(() => ({}))
+  }
+
+  #advice(failure: Failure): string {
+    const { bodyFormat, credential, fetch } = this.#options
+    const form = bodyFormat === 'json' ? " (bodyFormat: 'form')" : ''
+    const circle = fetch ? ' If the option fetch uses a client that has this token, it waits for itself.' : ''
+    return adviceOf(failure, { ...OPTIONS, credential: credential.option, form, circle })
   }
 
   #failure(message: string, failure: Omit<TokenRequestFailure, 'attempts'>): TokenRequestError {
@@ -370,21 +371,6 @@ function leastPauseMs(error: unknown): number | undefined {
   // A service that counts refused requests would refuse the next ones, too.
   if (status === 429 && retryAfterMs === undefined && spentMs === 0) return undefined
   return Math.max(retryAfterMs ?? 0, spentMs)
-}
-
-/** What kind of response it is of which these fields are wrong, and what to do about it. */
-function unusableBecause(fields: readonly string[]): readonly [kind: string, advice: string] {
-  if (fields.every((field) => field === 'expires_in' || field === 'token_type')) {
-    const section = inManual('an-unusable-token-response')
-    return [
-      'a token response that cannot be used',
-      `Check authUrl; if the service means it so, see ${section}`,
-    ]
-  }
-  const advice = fields.includes('body')
-    ? `Check authUrl, and whether a login page, a proxy or a firewall responds instead (${CLIENT_REFUSED})`
-    : `Check authUrl, or what the response says in fields of its own (${CLIENT_REFUSED})`
-  return ['no token response', advice]
 }
 
 /**

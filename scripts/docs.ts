@@ -2,8 +2,8 @@
  * Generates the API reference by typedoc, next to the manual: docs/api/out/index.html. Fails on a warning: something public
  * without a comment, a type that is used but not exported, a broken link. typedoc does not check the fragment of a link and
  * drops code from the anchors of headings, so that fragments are checked here.
- * The code and the diffs that the pages show from examples/ must be what is there, and llms.txt what docs/README.md lists;
- * `--update` writes them. Tools that embed files show neither diffs nor compiled names of imports.
+ * The code and the diffs that the pages show from examples/ must be what is there, the tables what the code says, and llms.txt
+ * what docs/README.md lists; `--update` writes them. Tools that embed files show neither diffs nor compiled names of imports.
  *
  * npm run docs [-- --update]
  */
@@ -13,6 +13,7 @@ import { basename, extname, join, relative } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import packageJson from '../package.json' with { type: 'json' }
 import { isInstalled } from './packed.ts'
+import { TABLES } from './tables.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const api = join(root, 'docs/api')
@@ -24,7 +25,7 @@ const modules = Object.entries(packageJson.exports).flatMap(([path, entry]) =>
     : [],
 )
 
-const pages = [...pagesWithOldExamples(), ...outdated('llms.txt', pageList())]
+const pages = [...pagesWithOldParts(), ...outdated('llms.txt', pageList())]
 if (update) for (const page of pages) console.log(`${page} is updated`)
 else mustBeEmpty(pages.map((page) => `${page} is not up to date: npm run docs -- --update`))
 install()
@@ -42,18 +43,29 @@ function mustBeEmpty(problems: readonly string[]): void {
   if (problems.length > 0) process.exit(1)
 }
 
-/** The pages whose code after `<!-- example: FILE -->` or `<!-- diff: FILE OTHER -->` was not that of the files. */
-function pagesWithOldExamples(): string[] {
+/** The pages whose code after `<!-- example: FILE -->` or `<!-- diff: FILE OTHER -->`, or table after `<!-- table: NAME -->`, was an old one. */
+function pagesWithOldParts(): string[] {
   return globSync('{*,docs/*}.md', { cwd: root }).filter((page) => {
     const text = readFileSync(join(root, page), 'utf8')
     const shown = /^<!-- example: (\S+) -->\n.*?^<!-- \/example -->$/gms
     const shownDiff = /^<!-- diff: (\S+) (\S+) -->\n.*?^<!-- \/diff -->$/gms
+    const shownTable = /^<!-- table: (\S+) -->\n.*?^<!-- \/table -->$/gms
     const current = text
+      .replace(
+        shownTable,
+        (_, name: string) => `<!-- table: ${name} -->\n\n${tableOf(name)}\n\n<!-- /table -->`,
+      )
       .replace(shown, (_, name: string) => exampleOf(name))
       .replace(shownDiff, (_, before: string, after: string) => diffOf(before, after))
     if (current !== text && update) writeFileSync(join(root, page), current)
     return current !== text
   })
+}
+
+function tableOf(name: string): string {
+  const create = TABLES[name]
+  if (create === undefined) throw new Error(`There is no table ${name}`)
+  return create()
 }
 
 /** The name of a file whose text was another one. */

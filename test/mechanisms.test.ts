@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { root } from '../scripts/packed.ts'
 
-const FOLDERS = '{base,environment,events,options,store,token,attach}'
+const FOLDERS = '{advice,base,environment,events,options,store,token,attach}'
 const [, table = ''] = readFileSync(join(root, 'docs/decisions.md'), 'utf8').split('\n## Every mechanism')
 const rows = table
   .split('\n')

@@ -131,7 +131,6 @@ describe('README.md and docs', () => {
   it.each([
     'merchant-auth does not run in a browser',
     'The token provider is closed. Create a new one with createTokenProvider().',
-    'Too many token requests: try again later',
     'requires Node.js 22.12 or later',
     'The token endpoint is not asked again for',
     'returned no response within',

@@ -28,6 +28,9 @@ const BY_STEP: Readonly<Record<FailedStep, string>> = {
     'Check the scheme and the port of {authUrl}, or ask the operator of the server, or of a proxy in front of it.{check}',
 }
 
+/** What a server may want besides: only said where the body is not a form already. */
+const FORM = ', or a form instead of JSON{form}'
+
 /** What a reader can change, by the name of the option: in an error the option itself, in `check` its variable or flag. */
 export type Words = Readonly<Record<string, string>>
 
@@ -55,5 +58,7 @@ export function checkAdviceOf({ inCheck, ...failure }: Failure, words: Words): s
 }
 
 function inWordsOf(words: Words, text: string): string {
-  return text.replace(/\{(\w+)\}/g, (_, name: string) => words[name] ?? name)
+  return text
+    .replace('{form}', words['form'] ? FORM : '')
+    .replace(/\{(\w+)\}/g, (_, name: string) => words[name] ?? name)
 }

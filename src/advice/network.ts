@@ -10,9 +10,13 @@ export interface NetworkFailure extends Failure {
   readonly shown: string
 }
 
+const KEEP_VERIFYING = 'Do not turn verification off.'
 const CERTIFICATE_AUTHORITY =
   'If your company has an authority of its own, add its certificate: NODE_EXTRA_CA_CERTS=ca.pem in the environment (PEM, not ' +
-  'DER; Node.js ignores it in a file of --env-file), or NODE_OPTIONS=--use-system-ca. Do not turn verification off.'
+  'DER; Node.js ignores it in a file of --env-file), or NODE_OPTIONS=--use-system-ca. ' +
+  KEEP_VERIFYING
+const COMPANY_AUTHORITY =
+  'Add the certificate of the authority, if it is one of your company: NODE_EXTRA_CA_CERTS=ca.pem.'
 const MUTUAL_TLS =
   'Ask the operator whether the server requires a client certificate (mutual TLS), accepts the one that it got, and shares a ' +
   'TLS version with this program. "legacy renegotiation" and "key too small" are for the operator to correct.'
@@ -32,18 +36,17 @@ export const NETWORK_FAILURES: readonly NetworkFailure[] = [
       'Ask the operator to send smaller headers, or set NODE_OPTIONS=--max-http-header-size=65536: Node.js accepts 16 KiB.',
   },
   {
-    // Fewer bytes than announced, too: a connection that is not kept ends with its response.
+    // Fewer bytes than announced, too: a connection that is not kept ends with its response. Before the body, fetch has the code
+    // for two different Content-Lengths: these are the same each time.
     kind: 'broken-off',
     step: 'connection',
     signs:
-      /^(?:UND_ERR_SOCKET|UND_ERR_RES_CONTENT_LENGTH_MISMATCH|HPE_INVALID_EOF_STATE|Z_BUF_ERROR)$|\(Invalid EOF state\)/,
+      /^(?:UND_ERR_SOCKET|UND_ERR_RES_CONTENT_LENGTH_MISMATCH in the body|HPE_INVALID_EOF_STATE|Z_BUF_ERROR)$|\(Invalid EOF state\)/,
     shown:
-      '`other side closed`, `UND_ERR_RES_CONTENT_LENGTH_MISMATCH`, `HPE_INVALID_EOF_STATE`, `Z_BUF_ERROR`, `The body is empty`',
+      '`other side closed`, `UND_ERR_RES_CONTENT_LENGTH_MISMATCH` in the body, `HPE_INVALID_EOF_STATE`, `Z_BUF_ERROR`, `The body is empty`',
     advice:
-      'Try again. If it happens each time, check whether {authUrl} should begin with https:, and what firewalls, proxies and mocks do.',
-    inCheck:
       'Try again. If it happens each time, check whether {authUrl} should begin with https:, whether the server requires a ' +
-      'client certificate (mutual TLS), and what firewalls and proxies do.',
+      'client certificate (mutual TLS), and what firewalls, proxies and mocks do.',
   },
   {
     kind: 'not-http',
@@ -96,7 +99,8 @@ export const NETWORK_FAILURES: readonly NetworkFailure[] = [
     signs: /^ERR_SSL_[\w/]*_ALERT_\w*(?:CERT|UNKNOWN_CA)|received fatal alert: (?:\w*Certificate|UnknownCA)/,
     shown: '`ERR_SSL_…_ALERT_…CERT…`',
     isLasting: true,
-    advice: 'Ask the operator whether the server requires a client certificate (mutual TLS).{check}',
+    advice:
+      'Ask the operator whether the server requires a client certificate (mutual TLS), or refuses yours, which may have expired.{check}',
     inCheck: MUTUAL_TLS,
   },
   {
@@ -106,12 +110,10 @@ export const NETWORK_FAILURES: readonly NetworkFailure[] = [
       /^(?:UNABLE_TO_VERIFY_LEAF_SIGNATURE|UNABLE_TO_GET_ISSUER_CERT(?:_LOCALLY)?)$|invalid peer certificate: UnknownIssuer/,
     shown: '`UNABLE_TO_VERIFY_LEAF_SIGNATURE`, `UNABLE_TO_GET_ISSUER_CERT…`',
     isLasting: true,
-    advice:
-      'Add the certificate of the authority, if it is one of your company: NODE_EXTRA_CA_CERTS=ca.pem. Otherwise the operator ' +
-      'has to send the intermediate certificate, which browsers find by themselves.',
+    advice: `${COMPANY_AUTHORITY} Otherwise the operator has to send the intermediate certificate, which browsers find by themselves.`,
     inCheck:
-      'The server may not send its intermediate certificate, which browsers find by themselves: then its operator has to add ' +
-      `it. ${CERTIFICATE_AUTHORITY}`,
+      'Ask the operator of the server whether it sends its intermediate certificate: browsers find it by themselves, Node.js ' +
+      `does not. ${CERTIFICATE_AUTHORITY}`,
   },
   {
     // UNSPECIFIED: the message has the reason, such as a weak key.
@@ -131,9 +133,8 @@ export const NETWORK_FAILURES: readonly NetworkFailure[] = [
     signs: /^(?:[A-Z_]*CERT[A-Z_]*|INVALID_CA)$|invalid peer certificate/,
     shown: '`CERT_…`, `…_CERT_…`',
     isLasting: true,
-    advice:
-      'Add the certificate of the authority, if it is one of your company: NODE_EXTRA_CA_CERTS=ca.pem. Do not turn verification off.',
-    inCheck: `No authority that Node.js trusts has signed the certificate. ${CERTIFICATE_AUTHORITY}`,
+    advice: `${COMPANY_AUTHORITY} ${KEEP_VERIFYING}`,
+    inCheck: `Check who has signed the certificate: no authority that Node.js trusts. ${CERTIFICATE_AUTHORITY}`,
   },
   {
     // Of node:https, EPROTO says no more than that TLS failed; the message has the reason.
@@ -151,7 +152,10 @@ export const NETWORK_FAILURES: readonly NetworkFailure[] = [
     step: 'tls',
     signs: /^(?:ERR_(?:SSL|TLS)_|EPROTO$)|received fatal alert|before secure TLS connection was established/,
     shown: 'other `ERR_SSL_…`, `ERR_TLS_…`, `EPROTO`',
-    inCheck: MUTUAL_TLS,
+    advice:
+      'Check the port in {authUrl}, what firewalls and proxies do, and whether the server requires a client certificate (mutual ' +
+      'TLS) or another TLS version.{check}',
+    inCheck: `Check the port in {authUrl}, and what firewalls and proxies do. ${MUTUAL_TLS}`,
   },
   {
     kind: 'unreadable-key',
@@ -187,7 +191,8 @@ export const NETWORK_FAILURES: readonly NetworkFailure[] = [
     shown: '`Proxy response (407) …`, or 403; `Proxy Authentication Required`',
     isLasting: true,
     advice:
-      'Check the user name and the password in HTTPS_PROXY (407), or ask the operator of the proxy to allow this host (403).',
+      'Check the user name and the password in HTTPS_PROXY (407), or ask the operator of the proxy to allow this host, unless it belongs in ' +
+      'NO_PROXY (403).',
   },
   {
     kind: 'bad-url',
@@ -196,7 +201,8 @@ export const NETWORK_FAILURES: readonly NetworkFailure[] = [
     shown: '`ERR_INVALID_URL`, `unknown scheme`',
     isLasting: true,
     advice:
-      'Correct the URL that the fetch function calls: it must be absolute. With axios, also check HTTPS_PROXY.',
+      'Correct the URL that the fetch function calls: it must be absolute. With axios, also check HTTPS_PROXY, in which the ' +
+      'special characters of a password are percent-encoded.',
   },
   {
     kind: 'thrown-4xx',
@@ -359,7 +365,12 @@ export const BROKEN_OFF: Failure = kindOf('broken-off')
 export const NO_DNS: Failure = kindOf('no-dns')
 
 /** Where no kind matches. */
-export const UNKNOWN_FAILURE: Failure = { kind: 'unknown', step: 'connection' }
+export const UNKNOWN_FAILURE: Failure = {
+  kind: 'unknown',
+  step: 'connection',
+  advice:
+    'Check {authUrl}, the network, firewalls and proxies, and the fetch function, if the program has one of its own.{check}',
+}
 
 /** What the error of fetch means. */
 export interface FoundFailure {
@@ -386,7 +397,9 @@ export function networkFailureOf(
     typeof code === 'string' ? [printable(code, { length: 60 })] : [],
   )
   const innermost = errors.filter((one) => causesOf(one).length === 0)
+  const isBeforeBody = errors.some(({ message }) => message === 'fetch failed')
   const circumstances = codes.flatMap((code) => [
+    ...(isBeforeBody ? [] : [`${code} in the body`]),
     ...(isLoopback ? [`${code} on this machine`] : []),
     ...(innermost.length > 1 ? [`${code} of several addresses`] : []),
   ])

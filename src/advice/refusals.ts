@@ -48,7 +48,8 @@ export const REFUSAL_KINDS = {
     statuses: [500],
     isTemporary: true,
     advice:
-      'Try again later{later}: the token endpoint is in trouble. Some return this for a wrong client ID or secret, too{form}.',
+      'Try again later{later}: the token endpoint is in trouble. Some return this where they want another client ID or ' +
+      'secret{form}.',
   },
   'server-501': {
     kind: 'server-501',
@@ -69,8 +70,8 @@ export const REFUSAL_KINDS = {
       /^(?!.*\b(?:invalid|wrong|incorrect)\b).*client_(?:id|secret|assertion).*\b(?:missing|required)\b/i,
     ],
     advice:
-      'Check what the token endpoint requires: a further field ({tokenParameters}), a form instead of JSON{form}, or the client ID ' +
-      'and its {credential} in another way ({endpoints}).',
+      'Check {authUrl}, {clientId} and {audience}, and what the token endpoint requires: a further field, or fewer ' +
+      '({tokenParameters}), or the client ID and {credential} in another way ({endpoints}){form}.',
   },
   'grant-type': {
     kind: 'grant-type',
@@ -109,7 +110,8 @@ export const REFUSAL_KINDS = {
     inCheck:
       'Check that the service knows the public key of the assertion, that iss, sub and aud are what is registered there (iss and ' +
       'sub are the client ID, unless a platform writes the assertion), and that it has not expired or been used before. Also ' +
-      "compare this machine's clock: an iat in the future is rejected, so set it some seconds back (docs/assertions.md){form}.",
+      "compare this machine's clock: an iat in the future is rejected, so set it some seconds back (docs/assertions.md). The " +
+      'endpoint may want the client to prove its identity in another way ({endpoints}){form}.',
   },
   scope: {
     kind: 'scope',
@@ -127,7 +129,8 @@ export const REFUSAL_KINDS = {
     words: [/\baudience\b/i],
     advice:
       'Check {audience} character by character, that it belongs to the environment of {authUrl}, and that this client may ask for ' +
-      'it, or has to send none ({clientRefused}).',
+      'it, or has to send none ({clientRefused}). Without an OAuth error, also check {clientId} and {credential}, and whether a ' +
+      'firewall or a gateway rejects the request.',
     inCheck:
       'Check {audience} character by character, including a slash at the end, and that it belongs to the same environment as ' +
       '{authUrl}: this client may not request a token for it, or the token endpoint takes none ({endpoints}). Some return this for ' +

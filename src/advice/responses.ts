@@ -6,6 +6,7 @@ import type { Failure } from './failure.ts'
 export const TOO_SHORT = 'is shorter than the request took'
 
 const step = 'response'
+const OTHER_PATH = 'If its path is another one, or ends with a slash: {endpoints}.'
 
 export const RESPONSES = {
   'stood-still': {
@@ -66,7 +67,10 @@ export const RESPONSES = {
   'redirect-here': {
     kind: 'redirect-here',
     step,
-    advice: 'Correct {authUrl}. If its path is another one, or ends with a slash: {endpoints}.',
+    advice: `Correct {authUrl}. ${OTHER_PATH}`,
+    inCheck:
+      'Correct {authUrl}: it may begin with http instead of https, or have another host name or a login page in front of it. ' +
+      OTHER_PATH,
   },
 } as const satisfies Readonly<Record<string, Failure>>
 

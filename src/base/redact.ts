@@ -38,9 +38,9 @@ export class UsedSecrets implements Iterable<string> {
   }
 }
 
-/** Replaces secrets in a foreign text: verbatim, and as JSON, URLs, forms and base64 write them. */
+/** Replaces secrets in a foreign text: verbatim, as JSON, URLs, forms and base64 write them, and as a form reader decodes them. */
 export function redact(text: string, secrets: Iterable<string>): string {
-  return [...new Set(secrets)]
+  return [...new Set([...secrets].flatMap((secret) => [secret, percentDecoded(secret)]))]
     .filter(({ length }) => length >= LEAST_SECRET && length <= text.length) // no form is shorter
     .sort((a, b) => b.length - a.length) // so that a secret does not split a longer one that contains it
     .flatMap(formsOf)
@@ -69,6 +69,13 @@ function formsOf(secret: string): (string | RegExp)[] {
   return isEscaped ? [...forms, new RegExp(secret.replace(/[^\w-]/gu, spellingsOf), 'i')] : forms
 }
 
+/** As a server reads it that takes JSON for a form, but for `+`, of which the spellings below know that it may be a space. */
+function percentDecoded(secret: string): string {
+  if (!secret.includes('%')) return secret
+  const field = secret.replaceAll('&', '%26').replaceAll('+', '%2B')
+  return new URLSearchParams(`=${field}`).get('') ?? secret
+}
+
 function formEncoded(secret: string): string {
   return String(new URLSearchParams([['', secret]])).slice(1)
 }
@@ -85,10 +92,13 @@ function base64FormsOf(secret: string): string[] {
 
 /** A regular expression for a character as it is, and as JSON, URLs and forms may escape it. */
 function spellingsOf(char: string): string {
-  const utf8 = Buffer.from(char).toString('hex').replace(/../g, '%$&')
-  const utf16 = Buffer.from(char, 'utf16le').swap16().toString('hex').replace(/.{4}/g, '\\u$&')
-  const spellings = [char, `\\${char}`, JSON.stringify(char).slice(1, -1), utf8, utf16]
-  if (char === ' ') spellings.push('+')
+  // A form writes a space as +, and its reader decodes a + as a space.
+  const chars = char === ' ' || char === '+' ? [' ', '+'] : [char]
+  const spellings = chars.flatMap((one) => {
+    const utf8 = Buffer.from(one).toString('hex').replace(/../g, '%$&')
+    const utf16 = Buffer.from(one, 'utf16le').swap16().toString('hex').replace(/.{4}/g, '\\u$&')
+    return [one, `\\${one}`, JSON.stringify(one).slice(1, -1), utf8, utf16]
+  })
   return `(?:${spellings.map((text) => text.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&')).join('|')})`
 }
 

@@ -2,6 +2,7 @@
 import { accessSync, constants, statSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { dirname, isAbsolute, relative } from 'node:path'
+import { storeFailureOf } from '../advice/store.ts'
 import { shownUrl } from '../base/redact.ts'
 import type { Emit } from '../events/emit.ts'
 import type { StoreFailedEvent } from '../events/events.ts'
@@ -74,7 +75,7 @@ export async function storeFinding(
     step,
     result: 'warning',
     text: `${name} cannot be ${what}${code === undefined ? '' : ` (${code})`}`,
-    advice: code === 'MOVED' ? CLUSTER : `${NO_CALL_FAILS} ${adviceFor(kind, code)}`,
+    advice: `${storeAdvice(code)} ${NO_CALL_FAILS}`,
     cause: code,
     data: { kind, place: shown, writable: false },
   })
@@ -122,7 +123,7 @@ export async function storeFinding(
         step,
         result: 'warning',
         text: `${written}\nits entry for this client cannot be decrypted`,
-        advice: UNREADABLE_ADVICE,
+        advice: storeAdvice(UNREADABLE),
         data,
       }
     if (remainsMs === undefined)
@@ -184,40 +185,18 @@ async function probe(store: EncryptedStore<SharedEntry>): Promise<boolean> {
 }
 
 const HOLDS_NONE = 'it holds no token for this client and this client secret'
-const NO_CALL_FAILS = 'No call fails because of that, but each process requests a token of its own.'
-const UNREADABLE_ADVICE =
-  'It is damaged, or another program wrote it. It counts as absent, and the next token replaces it.'
+const NO_CALL_FAILS =
+  'Until then no call fails, but each process that cannot use the store requests a token of its own.'
 
 const RUN_AS_OWNER =
   'Run check as the user that runs the service, who must own the directory: chown, chmod 700.'
 const MISSING_FOR_ROOT =
   'A service of another user must be allowed to create it: run check as that user, or create it for that user (chown, chmod 700).'
-const OWNER = 'The user that runs the service must own the directory: chown, chmod 700.'
 const OUTSIDE_PROFILE =
   "It is outside of the user's profile. Check that no other user may write there, or name a directory such as the profile's " +
   'AppData\\Local\\my-service.'
-const HELD =
-  'Another program, such as a virus scanner or a backup, may have its files open; or its permissions do not allow this user.'
-const DISK_FULL = 'The disk or the quota is full.'
-const NOT_A_DIRECTORY = 'A part of its path is not a directory: correct MERCHANT_AUTH_STORE.'
-const DIRECTORY_ADVICE: Readonly<Record<string, string>> = {
-  EACCES: OWNER,
-  EPERM: OWNER,
-  EROFS: 'The file system is read-only: name a directory on another one, such as a volume.',
-  ENOSPC: DISK_FULL,
-  EDQUOT: DISK_FULL,
-  ENOTDIR: NOT_A_DIRECTORY,
-}
-const CLUSTER =
-  'This is a Redis Cluster, and the command uses a client for a single node. A service with createCluster or Redis.Cluster ' +
-  'can use it.'
-const CHECK_DIRECTORY = 'Check its path, its owner and its files.'
-const CHECK_REDIS =
-  'Check the URL (rediss: where the server wants TLS), whether Redis is running, and whether its user may use EVAL, GET, ' +
-  'SET, DEL and PTTL on merchant-auth:*. What a code means: docs/troubleshooting.md#merchant_auth_store_failed.'
 
-function adviceFor(kind: StoreLocation['kind'], code = ''): string {
-  if (kind === 'redis') return CHECK_REDIS
-  const isHeld = code === 'EBUSY' || (process.platform === 'win32' && /^E(?:PERM|ACCES)$/.test(code))
-  return isHeld ? HELD : (DIRECTORY_ADVICE[code] ?? CHECK_DIRECTORY)
+function storeAdvice(code: string | undefined): string {
+  const { inCheck, advice } = storeFailureOf(code)
+  return inCheck ?? advice
 }

@@ -1,8 +1,9 @@
 /** `merchant-auth check`: the configuration, a token request, and an API call, step by step. */
+import { createHash } from 'node:crypto'
 import { isIP } from 'node:net'
 import { createAuthFetch } from '../attach/fetch.ts'
 import { isReserved, leftInText, type Quota } from '../base/quota.ts'
-import { redactedCause, shownUrl } from '../base/redact.ts'
+import { shownUrl } from '../base/redact.ts'
 import { parseUrl } from '../base/urls.ts'
 import { destinationsOf } from '../environment/destinations.ts'
 import { apisOf, tokenEndpoint } from '../environment/environment.ts'
@@ -12,12 +13,12 @@ import type { TokenProviderOptions } from '../options/options.ts'
 import { createTokenProvider } from '../token/client-credentials-provider.ts'
 import type { TokenProvider } from '../token/provider.ts'
 import type { AccessToken } from '../token/request/access-token.ts'
-import { type OAuthError, readOAuthError } from '../token/request/token-response.ts'
+import { checkCalls } from './check-call.ts'
 import { jwtFindings } from './check-jwt.ts'
 import { inspectStore, storeFinding } from './check-store.ts'
 import { type Command, type CommandContext, EXIT, parseFlags, UsageError } from './command.ts'
 import { type Connection, watchConnection } from './connection.ts'
-import { diagnose, diagnoseNetwork, diagnoseTimeout } from './diagnosis.ts'
+import { diagnose } from './diagnosis.ts'
 import { dotenvWarnings } from './dotenv.ts'
 import { optionRemarks } from './option-remarks.ts'
 import { type Finding, jsonReport, type Report, type Step, textReport } from './report.ts'
@@ -31,8 +32,19 @@ import {
   SETTINGS_HELP,
   type Sources,
   unreadDotenv,
+  unresolvedReferences,
 } from './settings.ts'
 import { instantText, Redactor } from './terminal.ts'
+
+/** Of a shorter secret, a part of its hash in a pasted report would let anybody test guesses. */
+const LEAST_HASHED = 20
+
+/** What two machines are compared by: whether both have the same secret. */
+function fingerprintOf(secret: string): { readonly secretLength: number; readonly secretSha256?: string } {
+  if (secret.length < LEAST_HASHED) return { secretLength: secret.length }
+  const secretSha256 = createHash('sha256').update(secret).digest('hex').slice(0, 8)
+  return { secretLength: secret.length, secretSha256 }
+}
 
 /** A year. A date, and most lives in milliseconds, look longer. */
 const LONG_LIFE_MS = 365 * 86_400_000
@@ -41,7 +53,7 @@ const LONG_LIFE =
   'corrects that in its option fetch (docs/another-token-endpoint.md).'
 
 const FLAGS = {
-  call: { type: 'string' },
+  call: { type: 'string', multiple: true },
   ...HEADER_FLAGS,
   json: { type: 'boolean' },
 } as const
@@ -52,9 +64,11 @@ export const checkCommand: Command = {
 Makes one token request, and reports what fails, why, and what to do. It prints
 neither the secret nor the token. It cannot use the option fetch of a program.
 
-  --call URL           send a GET request with the token to a URL of an API
+  --call URL           send a GET request with the token to a URL of an API;
+                       --call GOOD --call BAD: is the 401 of the BAD call
+                       about the call, or about the token?
   --header-name NAME   header that carries the token; default: Authorization
-  --scheme SCHEME      scheme before the token; default: Bearer; --scheme= for none
+  --scheme SCHEME      scheme before the token; default: Bearer; none: --scheme=
   --store DIRECTORY    check the store, too: a directory, or redis://…; whether
                        it can be written, and what it holds for this client
   --json               print JSON: { ok, exitCode, warnings, steps }
@@ -70,14 +84,15 @@ Example:
 
   async run(args, context) {
     const flags = parseFlags(args, { ...SETTINGS_FLAGS, ...FLAGS })
-    const { call, json } = flags
-    if (call !== undefined && !isPlainUrl(call))
+    const { call: calls = [], json } = flags
+    if (calls.length > 2) throw new UsageError('--call can be given twice: --call GOOD --call BAD')
+    if (!calls.every(isPlainUrl))
       throw new UsageError('--call must be an absolute URL (https://…) without a user name and a password.')
     const header = readHeader(flags)
     const report = (json ? jsonReport : textReport)(context.stdout)
     try {
       const sources = await readSources(flags, { ...context, locate: inspectStore })
-      const exitCode = await new Check(sources, report, context).run(call, header)
+      const exitCode = await new Check(sources, report, context).run(calls, header)
       context.signal.throwIfAborted()
       return report.end(exitCode)
     } catch (error) {
@@ -111,12 +126,15 @@ class Check {
    *
    * @throws ConfigurationError
    */
-  async run(call: string | undefined, header: Header): Promise<number> {
+  async run(calls: readonly string[], header: Header): Promise<number> {
     this.#reportDotenv()
+    this.#reportReferences()
     const options = optionsFrom(this.#sources)
-    const shownCall = call === undefined ? '' : this.#redactor.show(shownUrl(call))
     this.#reportOptions(options)
-    if (call !== undefined && destinationsOf(options.environment)(call).api === undefined) {
+    const destinations = destinationsOf(options.environment)
+    const outside = calls.find((url) => destinations(url).api === undefined)
+    if (outside !== undefined) {
+      const shownCall = this.#redactor.show(shownUrl(outside))
       const baseUrls = apisOf(options.environment).map((api) => this.#redactor.show(api.url))
       const withheld = { reason: 'destination', url: shownCall, header: header.header, baseUrls } as const
       const { because, change } = explanationOf(withheld)
@@ -136,14 +154,15 @@ class Check {
     try {
       const exitCode = await this.#requestToken(tokens, options)
       if (exitCode !== EXIT.ok) return exitCode
-      if (call === undefined) {
+      if (calls.length === 0) {
         this.#report.add(NOT_CALLED)
         return exitCode
       }
       const authFetch = createAuthFetch(tokens, { ...header, renewOnStatus: [] })
-      const finding = await this.#callApi(call, { authFetch, timeoutMs: options.timeoutMs })
-      this.#report.add({ ...finding, text: `GET ${shownCall} ${finding.text}` })
-      return finding.result !== 'failed' ? EXIT.ok : EXIT.call
+      const { timeoutMs } = options
+      const [report, redactor] = [this.#report, this.#redactor]
+      const context = { ...this.#context, authFetch, timeoutMs, destinations, redactor, report }
+      return (await checkCalls(calls, context)) ? EXIT.ok : EXIT.call
     } finally {
       await tokens.close()
     }
@@ -158,9 +177,20 @@ class Check {
       this.#report.add({ step: 'options', result: 'warning', ...warning })
   }
 
+  /** Also if the options are invalid, as such a reference is where a URL must be. */
+  #reportReferences(): void {
+    const advice =
+      'Let the platform, or the tool of the vault, write the value in its place before the process starts: this package and ' +
+      'Node.js read it as it is.'
+    for (const [source, reference] of unresolvedReferences(this.#sources)) {
+      const text = `${this.#redactor.show(source)} is a reference to a vault (${reference}) that nobody resolved`
+      this.#report.add({ step: 'options', result: 'warning', text, advice })
+    }
+  }
+
   #reportOptions(options: TokenProviderOptions): void {
     const { show } = this.#redactor
-    const { secretFile } = this.#sources
+    const { secret, secretFile } = this.#sources
     const { environment, clientId, tokenParameters = {} } = options
     const shown = (values: Readonly<Record<string, string>> | readonly string[]): [string, string][] =>
       Object.entries(values).map(([key, value]) => [show(key), show(value)])
@@ -174,14 +204,18 @@ class Check {
       ...(fields.length > 0 && { tokenParameters: Object.fromEntries(fields) }),
       clientId: show(clientId),
       secretSource: secretFile === undefined ? 'MERCHANT_AUTH_CLIENT_SECRET' : `the file ${show(secretFile)}`,
+      ...(options.clientAssertion === undefined && fingerprintOf(secret)),
     }
+    const { secretLength, secretSha256 } = data
+    const length = secretLength === undefined ? '' : `, ${secretLength} characters`
+    const hash = secretSha256 === undefined ? '' : `, SHA-256 ${secretSha256}…`
     const text = [
       `token endpoint\t${data.tokenEndpoint}`,
       `audience\t${data.audience}`,
       `API URLs\t${apis.map(([key, url]) => (areNamed ? `${url} (${key})` : url)).join('\n\t')}`,
       ...fields.map(([key, value]) => `parameter\t${key}=${value}`),
       `client ID\t${data.clientId}`,
-      `${options.clientAssertion ? 'assertion' : 'client secret'}\tfrom ${data.secretSource}`,
+      `${options.clientAssertion ? 'assertion' : 'client secret'}\tfrom ${data.secretSource}${length}${hash}`,
     ].join('\n')
     this.#report.add({ step: 'options', result: 'ok', text, data })
     for (const remark of optionRemarks(options, this.#sources, show))
@@ -258,94 +292,12 @@ class Check {
   #reportQuotas(step: Step): void {
     for (const quota of this.#quotas) this.#report.add({ step, ...quotaFinding(quota) })
   }
-
-  /** Calls the API once: a new token would be rejected for the same reason. */
-  async #callApi(
-    url: string,
-    {
-      authFetch,
-      timeoutMs = 10_000,
-    }: { readonly authFetch: typeof fetch; readonly timeoutMs?: number | undefined },
-  ): Promise<Finding> {
-    const { env, signal } = this.#context
-    const { show, secrets } = this.#redactor
-    const { connection, stop } = watchConnection(url, env, show)
-    const timeout = AbortSignal.timeout(timeoutMs)
-    const either = AbortSignal.any([signal, timeout])
-    const startedAt = performance.now()
-    try {
-      const response = await authFetch(url, { redirect: 'manual', signal: either })
-      const ms = Math.round(performance.now() - startedAt)
-      const said = response.status < 400 ? {} : await readOAuthError(response, secrets).catch(() => ({}))
-      if (!response.bodyUsed) await response.body?.cancel()
-      return explainResponse(response, ms, { said, show })
-    } catch (error) {
-      if (signal.aborted) throw error
-      const failure = redactedCause(error, secrets) ?? new Error('unknown')
-      const finding = timeout.aborted ? diagnoseTimeout(connection) : diagnoseNetwork(failure, connection)
-      return { ...finding, text: `failed: ${finding.text}`, step: 'call', result: 'failed' }
-    } finally {
-      stop()
-    }
-  }
-}
-
-/** What the response of an API means. */
-function explainResponse(
-  { status, ok, headers, url }: Response,
-  ms: number,
-  { said, show }: { readonly said: OAuthError } & Pick<Redactor, 'show'>,
-): Finding {
-  const words = [said.error, said.errorDescription, said.detail].filter((part) => part !== undefined)
-  const text = [`returned ${status} in ${ms} ms`, ...words].join(': ')
-  if (ok && /^text\/html\b/i.test(headers.get('content-type') ?? ''))
-    return { step: 'call', result: 'warning', text: `${text}, as text/html`, advice: WEB_PAGE, status }
-  if (ok) return { step: 'call', result: 'ok', text, status }
-  const failed = { step: 'call', result: 'failed', status } as const
-  if (status < 400) {
-    const location = headers.get('location') ?? ''
-    const target = parseUrl(location, url)
-    const to = target === undefined ? '' : ` to ${show(target.origin)}`
-    return { ...failed, text: `${text}, a redirect${to}`, advice: 'It was not followed. Check the URL.' }
-  }
-  const challenge = headers.get('www-authenticate')
-  const retryAfter = headers.get('retry-after')
-  let detail = retryAfter === null ? '' : `, Retry-After: ${show(retryAfter)}`
-  if (challenge !== null) detail += `\n${show(challenge)}`
-  const advice = CALL_ADVICE[status] ?? (status >= 500 ? API_FAILS : CHECK_URL)
-  return { ...failed, text: text + detail, advice }
 }
 
 const NOT_CALLED: Finding = {
   step: 'call',
   result: 'info',
   text: 'no API was called: --call URL tests whether one accepts the token',
-}
-
-const UNKNOWN = 'This response does not show whether the API accepts the token.'
-const WEB_PAGE =
-  'Unless the API labels its JSON so, it comes from a web site, a login or a firewall: check the URL.'
-const API_FAILS = `The API itself fails, unless its text is about the token. ${UNKNOWN} Try again later.`
-const CHECK_URL =
-  'Unless its text is about the token: check the URL, and whether it supports GET. Some APIs return 404 for what a client ' +
-  `may not see. ${UNKNOWN}`
-const CALL_ADVICE: Readonly<Record<number, string>> = {
-  401:
-    'The API rejects the token, or this call alone: a store, an order or a permission that the account does not have. ' +
-    'Try a URL that works for every account. If that is rejected, too, check that the audience and the API URL belong ' +
-    "to the same environment and region, and look up in the service's documentation which header carries the token " +
-    '(--header-name, --scheme), and whether it wants a further key, which this command does not send. Some APIs know a ' +
-    'token only seconds after it was issued. Otherwise ask the service why it rejects the token.',
-  403:
-    'The API, or a firewall in front of it, does not allow this request. Check the URL. The client may lack a permission, a ' +
-    'scope or a product, the API may want a further key, which this command does not send, the token is for another ' +
-    'audience or environment, or the URL names a store of another client: check MERCHANT_AUTH_AUDIENCE and ' +
-    '--token-parameter scope=…, and ask the service. Once it has granted it, replace the token of running processes ' +
-    '(docs/production.md).',
-  429: 'Too many calls were made. Try again later.',
-  431:
-    'The headers are too long for the API, or for a gateway in front of it: the token is, if it has many permissions. Ask the ' +
-    'service for fewer, or for a higher limit.',
 }
 
 function isPlainUrl(text: string): boolean {

@@ -111,6 +111,7 @@ function adviceForRejection(
   return checkAdviceOf(refusal, {
     ...VARIABLES,
     ...(isAssertion && { credential: 'the assertion' }),
+    ...(options.tokenParameters && { tokenParameters: 'MERCHANT_AUTH_TOKEN_PARAMETERS' }),
     form: options.bodyFormat === 'form' ? '' : ' (--body-format form)',
     later: laterIn(answer),
   })

@@ -69,7 +69,8 @@ Behavior of both environments:
   --quota-counts-refused  refused token requests count, too
   --no-quota-headers     a spent quota is announced by a 429 alone
   --header-name NAME     header that carries the token; default: Authorization
-  --scheme SCHEME        scheme before the token; default: Bearer; --scheme= for none
+  --scheme SCHEME        scheme before the token, --scheme= for none;
+                         default: Bearer
   --fault TARGET:KIND[,KEY=VALUE…]
                          what goes wrong (docs/command.md); repeatable;
                          TARGET: token, merchant or in-store;

@@ -41,15 +41,17 @@ program.
 
   --header             print the header line: Authorization: Bearer …
   --header-name NAME   header that carries the token; implies --header
-  --scheme SCHEME      scheme before the token, --scheme= for none; implies --header
+  --scheme SCHEME      scheme before the token, --scheme= for none; implies
+                       --header
   --json               print JSON: { accessToken, tokenType, scope, expiresAt
                        (ms since 1970), expiresInSeconds }
   --store DIRECTORY    share the token, encrypted, in a directory, or in Redis
                        (redis://…; needs the package redis or ioredis)
   --min-validity SECONDS
-                       replace a token from the store that is valid for less (60)
-  --refresh            request a new token, and replace the one in the store: for
-                       example, after the service granted a permission
+                       replace a token from the store that is valid for less
+                       (default: 60)
+  --refresh            request a new token, and replace the one in the store,
+                       for example after the service granted a permission
 
 ${SETTINGS_HELP}
 

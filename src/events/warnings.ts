@@ -1,5 +1,6 @@
 /** Process warnings about mistakes that would otherwise go unnoticed: each is emitted once, with a code. */
 
+import { storeFailureOf } from '../advice/store.ts'
 import { inManual } from '../base/manual-link.ts'
 import { LEAST_SECRET, UsedSecrets } from '../base/redact.ts'
 import type { StoreFailedEvent, TokenWithheldEvent } from './events.ts'
@@ -99,7 +100,7 @@ export function warnStoreFailed(
   warn(
     'MERCHANT_AUTH_STORE_FAILED',
     `The token store failed (${operation}${code === undefined ? '' : `, ${code}`}), so this process may request tokens of ` +
-      'its own.\nCheck the store. Further failures are store-failed events only: listen to them with onEvent.',
+      `its own.\n${storeFailureOf(code).advice} Further failures are store-failed events only: listen to them with onEvent.`,
   )
 }
 

@@ -3,6 +3,13 @@ import { existsSync } from 'node:fs'
 import { TextDecoder } from 'node:util' // no global in jsdom (https://github.com/jsdom/jsdom/issues/2524)
 import type { Flaw } from '../base/errors.ts'
 
+/** Why a file cannot be used. */
+interface UnreadableFile {
+  readonly text?: undefined
+  readonly wasMarked?: undefined
+  readonly flaw: Flaw
+}
+
 /** The text of a file, or why it cannot be used. */
 export type FileText =
   | {
@@ -11,7 +18,7 @@ export type FileText =
       readonly wasMarked: boolean
       readonly flaw?: undefined
     }
-  | { readonly text?: undefined; readonly wasMarked?: undefined; readonly flaw: Flaw }
+  | UnreadableFile
 
 const NOT_UTF_8 =
   'names a file that is not in UTF-8. Windows PowerShell 5 writes UTF-16, except with: … | Out-File -Encoding ascii FILE'
@@ -41,7 +48,7 @@ export function decodeSecretFile(bytes: Buffer): FileText {
 }
 
 /** The result for a file whose reading failed. What may be the secret itself, in the wrong variable, is not shown. */
-export function unreadableFile(path: string, { code }: NodeJS.ErrnoException): FileText {
+export function unreadableFile(path: string, { code }: NodeJS.ErrnoException): UnreadableFile {
   const reason = isSurelyPath(path)
     ? `names the file ${path}, which cannot be read (${code})`
     : `names a file that cannot be read (${code})`

@@ -20,6 +20,24 @@ describe('redact', () => {
     )
   })
 
+  it.each([
+    ['one with + and %2B', 'ab+cd%2Bef%C3%B6', 'ab cd+efö'],
+    ['in JSON, of which only a part is a form', 'pa"ss+%2bword', 'pa\\"ss +word'],
+    ['where only %2B is decoded', 'ab+cd%2Bef', 'ab+cd+ef'],
+    ['where only + is decoded', 'ab+cd%2Bef', 'ab cd%2Bef'],
+    ['that is encoded again', 'ab+cd%2Bef', 'ab%20cd%2Bef'],
+    ['with an & and a % that begins nothing', '50%off+a&b=c%', '50%off a&b=c%'],
+    ['that is shorter then', '%41%42%43%44-secret', 'ABCD-secret'],
+  ])('replaces a secret as a form reader decodes it: %s', (_, secret, decoded) => {
+    const server = (text: string) => redact(text, [secret])
+    expect(server(`no ${decoded} here`)).toBe('no [hidden] here')
+    expect(server(decoded)).toBe('[hidden]')
+  })
+
+  it('does not search for a secret that has fewer than 8 characters as a form reader decodes it', () => {
+    expect(redact('ABCD and %41%42%43%44', ['%41%42%43%44'])).toBe('ABCD and [hidden]')
+  })
+
   it.each(['', 'i', 'id', 'id:'])('replaces a secret in the base64 of %j and the secret', (before) => {
     const bytes = Buffer.from(`${before}${SECRET}`)
     for (const written of [bytes.toString('base64'), bytes.toString('base64url')]) {

@@ -1,5 +1,6 @@
-// docs/command.md shows the actual output of `check` for a correct configuration and for each failure.
-import { readFileSync } from 'node:fs'
+// docs/command.md shows the actual output of `check` for a correct configuration and for each failure. With UPDATE_DOCS=1 this
+// file writes it there.
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import * as tls from 'node:tls'
 import type { Fault } from 'merchant-auth/testing'
@@ -9,7 +10,8 @@ import { freePort } from '../testing/calls.ts'
 import { certificate, startHttps } from './certificates.ts'
 import { eachWithSandbox, folder, run, type Variables } from './rig.ts'
 
-const page = readFileSync(new URL('../../docs/command.md', import.meta.url), 'utf8')
+const file = new URL('../../docs/command.md', import.meta.url)
+let page = readFileSync(file, 'utf8')
 const at = eachWithSandbox()
 
 /** The command and its output, as the first block below a heading shows them. */
@@ -17,6 +19,16 @@ function blockBelow(heading: string): string {
   const start = page.indexOf(`\n### ${heading}\n`)
   expect(start, `docs/command.md has the heading "${heading}"`).toBeGreaterThan(-1)
   return /^```text\n(.*?)^```$/ms.exec(page.slice(start))?.[1] ?? ''
+}
+
+function expectBlock(heading: string, output: string, comparable = (text: string): string => text): void {
+  const block = blockBelow(heading)
+  if (process.env['UPDATE_DOCS'] === '1' && comparable(output) !== comparable(block)) {
+    page = page.replace(block, () => output)
+    writeFileSync(file, page)
+    return
+  }
+  expect(comparable(output)).toBe(comparable(block))
 }
 
 /** The output of a run of `check`, with the values of the page in place of those that differ each time. */
@@ -28,6 +40,7 @@ async function outputOf(args: readonly string[], changed: Variables = {}): Promi
     .replace(/(?<=(?:127\.0\.0\.1|localhost):)\d+/g, (found) => (found === port ? '4000' : '4001'))
     .replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, '2026-11-21T13:00:00Z')
     .replace(/\b\d+ ms\b/g, '12 ms')
+    .replace(/(?<=SHA-256 )[0-9a-f]{8}/, '1a2b3c4d')
     .replace(/(?<=is valid for )\d+ s/, '3580 s')
     .replace(/\((?:::1, )?127\.0\.0\.1(?:, ::1)?\)/, '(127.0.0.1)') // localhost
 }
@@ -46,7 +59,7 @@ const HINT = '; if the root CA is installed locally, try running Node.js with --
 describe('docs/command.md shows the output of check below the heading', () => {
   it('Everything is correct', async () => {
     const all = await outputOf(['--call', `${at.test.merchantUrl}/orders`])
-    expect(all).toBe(blockBelow('Everything is correct'))
+    expectBlock('Everything is correct', all)
   })
 
   it('The token is shared', async () => {
@@ -54,26 +67,25 @@ describe('docs/command.md shows the output of check below the heading', () => {
     const args = ['--store', directory]
     expect(await run(['token', ...args], at.variables)).toMatchObject({ code: 0 })
     const brief = (await briefOutputOf(args)).replaceAll(directory, '/var/lib/my-service/tokens')
-    expect(brief).toBe(blockBelow('The token is shared'))
+    expectBlock('The token is shared', brief)
   })
 
   it('The store cannot be used', async () => {
     const args = ['--store', `redis://127.0.0.1:${await freePort()}`]
-    expect(await briefOutputOf(args)).toBe(blockBelow('The store cannot be used'))
+    expectBlock('The store cannot be used', await briefOutputOf(args))
   })
 
   it('Options are missing', async () => {
     const all = await outputOf([], { MERCHANT_AUTH_AUDIENCE: '', MERCHANT_AUTH_CLIENT_SECRET: undefined })
-    expect(all).toBe(blockBelow('Options are missing'))
+    expectBlock('Options are missing', all)
   })
 
   it('The name does not resolve', async () => {
     const brief = await briefOutputOf([], { MERCHANT_AUTH_URL: 'https://auth.invalid' })
-    const block = blockBelow('The name does not resolve')
     // Without a DNS server the code and the advice differ.
-    const withoutAdvice = (text: string) => text.replace(/ {14,}→.*$/ms, '')
-    if (!brief.includes('EAI_AGAIN')) expect(brief).toBe(block)
-    else expect(withoutAdvice(brief)).toBe(withoutAdvice(block).replace('ENOTFOUND', 'EAI_AGAIN'))
+    const isOffline = brief.includes('EAI_AGAIN')
+    const withoutAdvice = (text: string) => text.replace(/ {14,}→.*$/ms, '').replace('EAI_AGAIN', 'ENOTFOUND')
+    expectBlock('The name does not resolve', brief, isOffline ? withoutAdvice : undefined)
   })
 
   it('The certificate has expired', async () => {
@@ -82,9 +94,7 @@ describe('docs/command.md shows the output of check below the heading', () => {
     const before = tls.getCACertificates('default')
     tls.setDefaultCACertificates([...before, expired.cert])
     onTestFinished(() => tls.setDefaultCACertificates(before))
-    expect(await briefOutputOf([], { MERCHANT_AUTH_URL: url })).toBe(
-      blockBelow('The certificate has expired'),
-    )
+    expectBlock('The certificate has expired', await briefOutputOf([], { MERCHANT_AUTH_URL: url }))
   })
 
   const fail = (fault: Fault) => () => void at.test.fail('token', fault)
@@ -116,6 +126,6 @@ describe('docs/command.md shows the output of check below the heading', () => {
     noteSecret('wrong horse')
     const changed = (await arrange()) as Variables | undefined
     const brief = await briefOutputOf(args?.(), changed)
-    expect(brief.replace(HINT, '')).toBe(blockBelow(heading).replace(HINT, ''))
+    expectBlock(heading, brief, (text) => text.replace(HINT, ''))
   })
 })

@@ -1,14 +1,20 @@
 // `check`: its steps, its options, the claims of the token, the API call and the report.
-import { readFileSync, writeFileSync } from 'node:fs'
+import { createHash } from 'node:crypto'
+import fs, { readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
+import { syncBuiltinESMExports } from 'node:module'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import type { Finding } from '../../src/cli/report.ts'
+import { kindsIn } from '../support/failures.ts'
+import { isWindows } from '../support/platform.ts'
 import { noteSecret } from '../support/recorded.ts'
 import { listening } from '../testing/calls.ts'
 import { assertionsFor, check, eachWithSandbox, folder, issue, jwt, run, type Variables } from './rig.ts'
 
 const at = eachWithSandbox()
+
+const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex')
 
 describe('check', () => {
   it('shows the remaining quotas, after a failure, too', async () => {
@@ -83,6 +89,82 @@ describe('check', () => {
     expect(warnings).toMatchObject([{ text: expect.stringContaining(text) }])
   })
 
+  it.each([
+    ['19 characters', 'x'.repeat(19), '19 characters'],
+    ['20 characters', 'x'.repeat(20), `20 characters, SHA-256 ${sha256('x'.repeat(20)).slice(0, 8)}…`],
+  ])(
+    'shows the length of a secret of %s, and only of a long one a part of its hash',
+    async (_, secret, shown) => {
+      noteSecret(secret)
+      const { steps } = await check(at, [], { MERCHANT_AUTH_CLIENT_SECRET: `${secret}\n` })
+      const [{ text = '', data = {} } = {}] = steps
+      expect(text).toMatch(new RegExp(`^client secret from MERCHANT_AUTH_CLIENT_SECRET, ${shown}$`, 'm'))
+      expect(data).toMatchObject({ secretLength: secret.length })
+      expect('secretSha256' in data).toBe(secret.length >= 20)
+    },
+  )
+
+  it.each([
+    ['CLIENT_SECRET', '@Microsoft.KeyVault(SecretUri=https://v.example/secrets/s)', '@Microsoft.KeyVault(…)'],
+    ['CLIENT_SECRET', 'op://vault/merchant/secret', 'op://…'],
+    ['CLIENT_ID', 'vault:secret/data/merchant#id', 'vault:…'],
+    ['AUDIENCE', '"arn:aws:secretsmanager:eu-west-1:1:secret:a"', 'arn:aws:…'],
+    ['URL', 'op://vault/merchant/url', 'op://…'],
+  ])('names a reference to a vault in %s that nobody resolved', async (variable, value, shown) => {
+    noteSecret(value)
+    const { steps } = await check(at, [], { [`MERCHANT_AUTH_${variable}`]: value })
+    expect(steps.filter(({ text }) => text.includes('a vault'))).toEqual([
+      {
+        step: 'options',
+        result: 'warning',
+        text: `MERCHANT_AUTH_${variable} is a reference to a vault (${shown}) that nobody resolved`,
+        advice: expect.stringMatching(/^Let .* write the value in its place/),
+      },
+    ])
+  })
+
+  it('names a reference to a vault in the file of the secret', async () => {
+    const file = join(folder(), 'secret')
+    writeFileSync(file, 'op://vault/merchant/secret\n')
+    const { steps } = await check(at, ['--client-secret-file', file])
+    expect(steps).toContainEqual(
+      expect.objectContaining({
+        text: `the file ${file} is a reference to a vault (op://…) that nobody resolved`,
+      }),
+    )
+  })
+
+  it('names the working directory for a relative path that cannot be read, and never what may be a secret', async () => {
+    const cwd = process.cwd()
+    const none = await check(at, ['--dotenv', './none/.env'])
+    expect(none.last?.text).toBe(
+      `--dotenv: names the file ./none/.env, which cannot be read (ENOENT); the working directory is ${cwd}`,
+    )
+    const secret = 'Sw0rdfish/of-the/wrong+variable'
+    noteSecret(secret)
+    const wrong = await check(at, [], {
+      MERCHANT_AUTH_CLIENT_SECRET: undefined,
+      MERCHANT_AUTH_CLIENT_SECRET_FILE: secret,
+    })
+    expect(wrong.last?.text).toMatch(
+      /: names a file that cannot be read \(ENOENT\); the working directory is \//,
+    )
+    expect(JSON.stringify(wrong.steps)).not.toContain('Sw0rdfish')
+  })
+
+  it.skipIf(isWindows)('names the user that may not read a file (Windows has no IDs)', async () => {
+    const denied = Object.assign(new Error('denied'), { code: 'EACCES' })
+    const { readFile } = fs.promises
+    using _ = vi
+      .spyOn(fs.promises, 'readFile')
+      .mockImplementation(((file: string, ...rest: []) =>
+        file === '/run/secrets/x' ? Promise.reject(denied) : readFile(file, ...rest)) as never)
+    syncBuiltinESMExports()
+    onTestFinished(() => syncBuiltinESMExports())
+    const { last } = await check(at, ['--dotenv', '/run/secrets/x'])
+    expect(last?.text).toMatch(/cannot be read \(EACCES\); the user ID is \d+$/)
+  })
+
   it('accepts an assertion from a file and additional token request fields', async () => {
     const sign = await assertionsFor(at)
     at.test.configure({ tokenParameters: ['organization'] })
@@ -96,10 +178,11 @@ describe('check', () => {
     expect(code).toBe(0)
     expect(at.test.requests('token').at(-1)?.fields).toMatchObject({ organization: 'org_1' })
     const used = await run(['check', ...args], at.variables)
-    expect(used.stdout).toContain('has not expired or been used before.')
+    expect(kindsIn(used.stdout)).toEqual(['assertion'])
     writeFileSync(file, await sign())
     const unknown = await run(['check', ...args, '--token-parameter', 'resource=x'], at.variables)
-    expect(unknown.stdout).toContain('check MERCHANT_AUTH_TOKEN_PARAMETERS.')
+    expect(kindsIn(unknown.stdout)).toEqual(['format'])
+    expect(unknown.stdout).toContain('(MERCHANT_AUTH_TOKEN_PARAMETERS)')
     const { length } = at.test.requests('token')
     const store = await run(['token', ...args, '--store', 'redis://127.0.0.1:1'], at.variables)
     expect(store).toMatchObject({ code: 2, stderr: expect.stringContaining('A store needs a client secret') })
@@ -137,6 +220,8 @@ describe('check', () => {
       apiUrls: environment.apiUrls,
       clientId,
       secretSource: 'MERCHANT_AUTH_CLIENT_SECRET',
+      secretLength: at.test.clientSecret.length,
+      secretSha256: sha256(at.test.clientSecret).slice(0, 8),
     })
     expect(steps[3]?.data).toMatchObject({ lifetimeMs: 3_600_000, scope: 'merchant' })
   })
@@ -509,24 +594,29 @@ describe('the claims of a JWT that check reads', () => {
 
 describe('check --call', () => {
   const call = async (...args: readonly string[]): Promise<Finding | undefined> => {
-    const { code, last } = await check(at, ['--call', `${at.test.merchantUrl}/orders?card=4711`, ...args])
+    const { code, last } = await check(at, [
+      '--call',
+      `${at.test.merchantUrl}/orders?card=of-nobody`,
+      ...args,
+    ])
     expect(code).toBe(last?.result === 'ok' ? 0 : 7)
-    expect(JSON.stringify(last)).not.toContain('4711')
+    expect(JSON.stringify(last)).not.toContain('of-nobody')
     return last
   }
 
   it.each([
-    [401, 'The API rejects the token'],
-    [403, 'a scope or a product'],
-    [404, 'whether it supports GET'],
-    [429, 'Too many calls'],
-    [431, 'too long for the API'],
-    [410, 'check the URL'],
-    [502, 'The API itself fails'],
-  ])('explains the status %i', async (status, advice) => {
+    [401, 'call-rejected'],
+    [403, 'call-forbidden'],
+    [404, 'other-status'],
+    [429, 'too-many-calls'],
+    [431, 'headers-too-long'],
+    [410, 'other-status'],
+    [502, 'api-fails'],
+  ])('explains the status %i', async (status, kind) => {
     at.test.fail('merchant', { kind: 'status', status, retryAfter: 7 })
     const last = await call()
-    expect(last).toMatchObject({ result: 'failed', status, advice: expect.stringContaining(advice) })
+    expect(last).toMatchObject({ result: 'failed', status })
+    expect(kindsIn(last?.advice ?? '')).toContain(kind)
     expect(last?.text).toMatch(new RegExp(` returned ${status} in \\d+ ms, Retry-After: 7$`))
     expect(at.test.counts).toMatchObject({ merchant: 1, token: 1 })
   })
@@ -560,7 +650,7 @@ describe('check --call', () => {
   })
 
   it('does not follow redirects', async () => {
-    at.test.fail('merchant', { kind: 'redirect', location: 'https://other.example/secret?x=4711' })
+    at.test.fail('merchant', { kind: 'redirect', location: 'https://other.example/secret?x=of-nobody' })
     expect((await call())?.text).toMatch(/a redirect to https:\/\/other\.example$/)
   })
 
@@ -576,10 +666,10 @@ describe('check --call', () => {
   })
 
   it('neither calls a URL outside the API URLs nor requests a token for it', async () => {
-    const { code, last } = await check(at, ['--call', 'https://other.example/orders?card=4711'])
+    const { code, last } = await check(at, ['--call', 'https://other.example/orders?card=of-nobody'])
     expect(code).toBe(7)
     expect(last).toMatchObject({ step: 'call', result: 'failed' })
-    expect(JSON.stringify(last)).not.toContain('4711')
+    expect(JSON.stringify(last)).not.toContain('of-nobody')
     expect(at.test.counts).toMatchObject({ token: 0, merchant: 0, 'in-store': 0 })
   })
 

@@ -29,6 +29,7 @@ describe('the command line', () => {
     expect(stdout).toContain(`Usage: npx merchant-auth ${name}`)
     expect(await run([name, '-h'])).toMatchObject({ code, stdout })
     expect(await run(['help', name])).toMatchObject({ code, stdout })
+    expect(stdout.split('\n').filter((line) => line.length > 80)).toEqual([])
   })
 
   const SECRET = /^A client secret or an assertion cannot be passed on the command line/

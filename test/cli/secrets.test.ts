@@ -36,6 +36,14 @@ describe('check does not show the secret', () => {
     expect(all).toContain('from the file ')
   })
 
+  it('that a form-only server decodes from JSON, and echoes', async () => {
+    const secret = `Sword+fish%2B7${SECRET}%3D`
+    const echo = `The client_secret "${new URLSearchParams(`s=${secret}`).get('s')}" is not known`
+    at.test.fail('token', { kind: 'status', status: 400, body: { error_description: echo } }, { times: 2 })
+    const all = await outputWithoutSecret([], { MERCHANT_AUTH_CLIENT_SECRET: secret })
+    expect(all).toContain('The client_secret "[hidden]" is not known')
+  })
+
   const tokenOf = (access_token: string, more = {}): Fault => ({
     kind: 'json',
     body: { access_token, expires_in: 9, token_type: 'Bearer', ...more },

@@ -1,8 +1,10 @@
 // `token` prints the token, or nothing, on stdout, and shares it in a store.
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { optionsFromEnv } from 'merchant-auth'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { NOT_A_DIRECTORY } from '../support/platform.ts'
+import { problemsIn } from '../support/problems.ts'
 import { noteSecret } from '../support/recorded.ts'
 import { type RedisServer, redisMissing, startRedis } from '../support/redis-server.ts'
 import { eachWithSandbox, folder, run, type Variables } from './rig.ts'
@@ -65,6 +67,19 @@ describe('token', () => {
     expect(outcome.stderr).toMatch(expected)
     expect(outcome.stderr).toMatch(/^merchant-auth: .*\n(?: {2}→ .*\n)?$/)
   })
+
+  it.each(['50%off-12345', '100%', '%E9t%E9'])(
+    'says as the service does that a %% in a password of Redis is %%25: %s',
+    async (password) => {
+      noteSecret(password)
+      const MERCHANT_AUTH_STORE = `redis://:${password}@host`
+      const { code, stderr } = await token([], { MERCHANT_AUTH_STORE })
+      expect(code).toBe(3)
+      const [problem] = problemsIn(() => optionsFromEnv({ ...at.variables, MERCHANT_AUTH_STORE }))
+      expect(problem?.reason).toContain('% as %25')
+      expect(stderr).toContain(problem?.reason)
+    },
+  )
 
   it('sends a form with --body-format form', async () => {
     expect(await token(['--body-format', 'form'])).toMatchObject({ code: 0 })

@@ -10,6 +10,7 @@ import {
 } from 'merchant-auth'
 import { createStaticTokenProvider } from 'merchant-auth/testing'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { storeFailureOf } from '../../src/advice/store.ts'
 import { warnStoreFailed } from '../../src/events/warnings.ts'
 import { MemoryStore } from '../store/memory-store.ts'
 import { ManualClock } from '../support/clock.ts'
@@ -236,7 +237,7 @@ describe.concurrent('the warning MERCHANT_AUTH_STORE_FAILED', () => {
 
   const WARNING =
     'MERCHANT_AUTH_STORE_FAILED: The token store failed (get, ENOTDIR), so this process may request tokens of its own.\n' +
-    'Check the store. Further failures are store-failed events only: listen to them with onEvent.'
+    `${storeFailureOf('ENOTDIR').advice} Further failures are store-failed events only: listen to them with onEvent.`
 
   it.each([
     [1, WARNING],

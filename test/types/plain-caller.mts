@@ -24,10 +24,12 @@ const environment: Environment = {
 }
 
 /** Every option accepts undefined, even with `exactOptionalPropertyTypes`. */
-export const unset: TokenProviderOptions = {
+export const unset = {
   environment: defineEnvironments({ test: environment }).test,
   clientId: 'id',
   clientSecret: 'secret',
+  clientAssertion: undefined,
+  tokenParameters: undefined,
   timeoutMs: undefined,
   retries: undefined,
   refreshAheadMs: undefined,
@@ -38,7 +40,7 @@ export const unset: TokenProviderOptions = {
   fetch: undefined,
   onEvent: undefined,
   clock: undefined,
-}
+} satisfies TokenProviderOptions & Readonly<Record<keyof TokenProviderOptions, unknown>>
 export const clock: Clock = {
   monotonicMs: () => 0,
   epochMs: () => 0,

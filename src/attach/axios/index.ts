@@ -111,7 +111,9 @@ function assertAttachable(instance: AxiosLike, { header, headerKey }: AttachCont
   if (attached.has(instance))
     reject(
       'conflict',
-      'already has a token attached; detach that one first (merchant-auth/docs/frameworks.md#hot-reload)',
+      'already has a token attached: attachAuth ran twice in this program, in a module that a framework evaluates twice, or ' +
+        'again after a hot reload; attach once, where the instance is created, or detach first ' +
+        '(merchant-auth/docs/frameworks.md#hot-reload)',
     )
   const { headers = {} } = (instance.defaults ?? {}) as { headers?: object } // a mock may have none
   for (const defaults of [headers, ...Object.values(headers)])

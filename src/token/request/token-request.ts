@@ -194,7 +194,7 @@ export class TokenRequest {
 
   /** What happened in a request that had this time (ms), and what to do. */
   #timedOut(leftMs: number, status: number | undefined): string {
-    if (leftMs === 0) return `was not sent: ${this.#advice(RESPONSES['stood-still'])}`
+    if (leftMs === 0) return `was not sent. ${this.#advice(RESPONSES['stood-still'])}`
     if (status !== undefined)
       return `returned ${status}, but not its whole body within ${leftMs} ms. ${this.#advice(RESPONSES['slow-body'])}`
     return `returned no response within ${leftMs} ms. ${this.#advice(RESPONSES['no-response'])}`

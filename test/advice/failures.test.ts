@@ -1,0 +1,242 @@
+/** The rows of the table of failures: each is found by a sign of its own, and its text is short, begins with what to do and stands once. */
+import { globSync, readFileSync } from 'node:fs'
+import type { ResponseIssue } from 'merchant-auth'
+import { describe, expect, it } from 'vitest'
+import { root } from '../../scripts/packed.ts'
+import { CALLS, VERDICTS } from '../../src/advice/calls.ts'
+import { adviceOf, checkAdviceOf, type FailedStep, OPTIONS } from '../../src/advice/failure.ts'
+import { NETWORK_FAILURES, networkFailureOf } from '../../src/advice/network.ts'
+import { REFUSAL_KINDS, REFUSALS, refusalOf } from '../../src/advice/refusals.ts'
+import { RESPONSES, TOO_SHORT, unusableKindOf } from '../../src/advice/responses.ts'
+import { FAILURES, IN_BRACES, kindsIn } from '../support/failures.ts'
+import { type Answer, deaf, failed, rig, status } from '../token/harness.ts'
+
+/** What an error of fetch has. */
+interface Sign {
+  readonly code?: string
+  readonly message?: string
+  readonly name?: string
+  readonly isLoopback?: true
+  readonly addresses?: 2
+}
+
+/** Each kind of network failure, a sign of it, and words of its text without which it does not lead to the cause. */
+const NETWORK: readonly (readonly [kind: string, sign: Sign, leads: string])[] = [
+  ['headers-too-large', { code: 'HPE_HEADER_OVERFLOW' }, '--max-http-header-size'],
+  ['broken-off', { code: 'UND_ERR_SOCKET' }, 'mutual TLS'],
+  ['not-http', { code: 'HPE_INVALID_CONSTANT' }, 'the scheme and the port'],
+  ['encoding', { code: 'Z_DATA_ERROR' }, 'Content-Encoding'],
+  ['certificate-expired', { code: 'CERT_HAS_EXPIRED' }, 'renew'],
+  ['certificate-not-yet-valid', { code: 'CERT_NOT_YET_VALID' }, 'clock'],
+  ['certificate-of-another-host', { code: 'ERR_TLS_CERT_ALTNAME_INVALID' }, 'host name'],
+  ['client-certificate', { code: 'ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED' }, 'mutual TLS'],
+  ['no-intermediate-certificate', { code: 'UNABLE_TO_VERIFY_LEAF_SIGNATURE' }, 'intermediate certificate'],
+  ['weak-certificate', { code: 'UNSPECIFIED' }, 'too weak'],
+  ['unknown-authority', { code: 'SELF_SIGNED_CERT_IN_CHAIN' }, 'NODE_EXTRA_CA_CERTS'],
+  ['no-tls', { code: 'EPROTO', message: 'wrong version number' }, 'http:'],
+  ['tls', { code: 'EPROTO' }, 'mutual TLS'],
+  ['unreadable-key', { code: 'ERR_OSSL_BAD_DECRYPT' }, 'private key'],
+  ['permission', { code: 'ERR_ACCESS_DENIED' }, '--allow-net'],
+  ['bad-port', { message: 'bad port' }, 'Change the port'],
+  ['proxy-refuses', { code: 'UND_ERR_INVALID_ARG', message: 'Proxy Authentication Required' }, '407'],
+  ['bad-url', { code: 'ERR_INVALID_URL' }, 'absolute'],
+  ['thrown-4xx', { message: 'Request failed with status code 401' }, 'validateStatus'],
+  ['thrown-status', { message: 'Request failed with status code 503' }, 'validateStatus'],
+  ['not-json', { name: 'SyntaxError' }, 'not JSON'],
+  ['bad-header', { code: 'ERR_HTTP2_INVALID_CONNECTION_HEADERS' }, 'remove the header'],
+  ['other-undici', { code: 'UND_ERR_INVALID_ARG' }, 'same package undici'],
+  ['dispatcher-closed', { code: 'UND_ERR_CLOSED' }, 'after tokens.close()'],
+  ['no-fetch', { message: 'fetch is not a function' }, 'environment "node"'],
+  ['program-error', { name: 'ReferenceError' }, 'Correct the fetch function'],
+  ['proxy-failed', { message: 'Proxy response (502) !== 200' }, 'HTTPS_PROXY'],
+  ['http2', { code: 'ERR_HTTP2_STREAM_ERROR' }, 'allowH2: false'],
+  ['unknown-host', { code: 'ENOTFOUND' }, 'NODE_USE_ENV_PROXY'],
+  ['no-dns', { code: 'EAI_AGAIN' }, 'DNS server'],
+  ['nothing-listens-here', { code: 'ECONNREFUSED', isLoopback: true }, 'sandbox'],
+  ['nothing-listens', { code: 'ECONNREFUSED' }, 'whether the service is running'],
+  ['too-many-files', { code: 'EMFILE' }, 'ulimit'],
+  ['one-of-several-addresses', { code: 'ETIMEDOUT', addresses: 2 }, 'autoselection-attempt-timeout'],
+  ['no-connection', { code: 'ETIMEDOUT' }, 'firewalls and proxies'],
+]
+
+/** Each kind of refusal, a response that has it, and words of its text. */
+const REFUSED: readonly (readonly [
+  kind: string,
+  status: number,
+  oauth: Parameters<typeof refusalOf>[1],
+  leads: string,
+])[] = [
+  ['too-many', 429, { error: 'access_denied' }, 'Try again later'],
+  ['server', 503, {}, 'in trouble'],
+  ['server', 400, { error: 'temporarily_unavailable' }, 'in trouble'],
+  ['server-500', 500, {}, 'another client ID or secret'],
+  ['server-501', 501, {}, 'what it mocks'],
+  ['format', 415, {}, 'tokenParameters'],
+  ['format', 400, { detail: 'no grant_type' }, 'tokenParameters'],
+  ['grant-type', 400, { error: 'unsupported_grant_type' }, 'grant_type of its own'],
+  ['grant-type', 400, { detail: 'unknown grant type' }, 'grant_type of its own'],
+  ['client', 401, {}, 'one environment'],
+  ['client', 400, { error: 'invalid_client' }, 'clientSecret'],
+  ['client', 403, { detail: 'wrong secret' }, 'clientId'],
+  ['scope', 400, { error: 'invalid_scope' }, 'scope in tokenParameters'],
+  ['scope', 400, { detail: 'no scope' }, 'scope in tokenParameters'],
+  ['audience', 400, { error: 'access_denied' }, 'audience'],
+  ['audience', 403, {}, 'a firewall or a gateway'],
+  ['audience', 400, { detail: 'unknown audience' }, 'audience'],
+  ['grant', 400, { error: 'unauthorized_client' }, 'client credentials grant'],
+  ['no-endpoint', 404, {}, '/oauth/token is appended'],
+  ['other', 499, {}, 'one environment'],
+]
+
+const issue = (field: string, reason = 'must be another one'): ResponseIssue => ({ field, reason })
+
+/** Each kind of response that contains no usable token, and the fields that are wrong. */
+const UNUSABLE: readonly (readonly [
+  kind: keyof typeof RESPONSES,
+  issues: readonly ResponseIssue[],
+  leads: string,
+])[] = [
+  ['expired-token', [issue('expires_in', TOO_SHORT)], 'in a second'],
+  ['incomplete-token', [issue('expires_in'), issue('token_type')], 'the option fetch'],
+  ['not-a-token-endpoint', [issue('body')], 'a login page'],
+  ['no-token', [issue('access_token'), issue('expires_in')], 'fields of its own'],
+]
+
+/** Begins a body. */
+const stalled: Answer = async () =>
+  new Response(new ReadableStream({ start: (body) => body.enqueue(new TextEncoder().encode('{')) }))
+const redirected = (location: string): Answer => status(307, '', { location })
+
+/** Each other kind of response, and what the token endpoint does. */
+const ANSWERED: readonly (readonly [kind: keyof typeof RESPONSES, answer: Answer, leads: string])[] = [
+  ['slow-body', stalled, 'Content-Length'],
+  ['no-response', deaf, 'timeoutMs'],
+  ['no-response-object', () => ({}) as Response, 'Response.json'],
+  ['redirect', redirected('https://other.test.example/oauth/token'), 'https'],
+  ['redirect-here', redirected('https://auth.test.example/oauth/token/'), 'a slash'],
+]
+
+/** An error with a sign. */
+function errorWith({ code, message = 'the reason', name, addresses }: Sign): Error {
+  const one = (): Error => Object.assign(new Error(message), code && { code }, name && { name })
+  return addresses === undefined ? one() : Object.assign(new AggregateError([one(), one()]), { code })
+}
+
+/** The texts of a row: in an error, and in `check`. */
+function textsOf(row: Parameters<typeof checkAdviceOf>[0]): string {
+  return `${adviceOf(row)} ${checkAdviceOf(row, OPTIONS)}`
+}
+
+describe('a network failure', () => {
+  it.each(NETWORK)('is found by its sign: %s', (kind, sign, leads) => {
+    const { failure } = networkFailureOf(errorWith(sign), { isLoopback: sign.isLoopback === true })
+    expect(failure.kind).toBe(kind)
+    expect(textsOf(failure)).toContain(leads)
+  })
+
+  it('without a known sign is a kind of its own, which names the fetch function, too', () => {
+    const { failure } = networkFailureOf(new TypeError('x is undefined'), { isLoopback: false })
+    expect(failure.kind).toBe('unknown')
+    expect(textsOf(failure)).toContain('the fetch function')
+  })
+
+  it('of each kind has a sign here', () => {
+    expect(NETWORK.map(([kind]) => kind)).toEqual(NETWORK_FAILURES.map(({ kind }) => kind))
+  })
+})
+
+describe('a refusal', () => {
+  it.each(REFUSED)('is found by its response: %s, of %i with %j', (kind, code, oauth, leads) => {
+    const { refusal } = refusalOf(code, oauth)
+    expect(refusal.kind).toBe(kind)
+    expect(textsOf(refusal)).toContain(leads)
+  })
+
+  it('of an assertion is one of its own, by status, error and words', () => {
+    const kindOf = (code: number, oauth: Parameters<typeof refusalOf>[1]) =>
+      refusalOf(code, oauth, { isAssertion: true }).refusal.kind
+    expect(kindOf(401, {})).toBe('assertion')
+    expect(kindOf(400, { error: 'invalid_client' })).toBe('assertion')
+    expect(kindOf(400, { detail: 'aud is wrong' })).toBe('assertion')
+    expect(refusalOf(400, { detail: 'aud is wrong' }).refusal.kind).toBe('client')
+    expect(textsOf(REFUSAL_KINDS.assertion)).toContain('clock')
+  })
+
+  it('of each kind has a response here', () => {
+    const kinds = [...REFUSED.map(([kind]) => kind), 'assertion']
+    expect([...new Set(kinds)].sort()).toEqual(REFUSALS.map(({ kind }) => kind).sort())
+  })
+
+  it('has an error, and a status, of one kind only', () => {
+    const signs = REFUSALS.flatMap(({ errors = [], statuses = [] }) => [...errors, ...statuses])
+    expect(signs).toEqual([...new Set(signs)])
+  })
+})
+
+describe('a response without a usable token', () => {
+  it.each(UNUSABLE)('is found by its fields: %s', (kind, issues, leads) => {
+    expect(unusableKindOf(issues)).toBe(kind)
+    expect(textsOf(RESPONSES[kind])).toContain(leads)
+  })
+
+  it.each(ANSWERED)('is found by what the token endpoint does: %s', async (kind, answer, leads) => {
+    const { message } = await failed(rig([answer], { retries: 0, timeoutMs: 800 }), 800)
+    expect(kindsIn(message)).toEqual([kind])
+    expect(textsOf(RESPONSES[kind])).toContain(leads)
+  })
+
+  it('of each kind is found here, but for a process that stood still', () => {
+    const kinds = [...UNUSABLE.map(([kind]) => kind), ...ANSWERED.map(([kind]) => kind), 'stood-still']
+    expect(kinds.sort()).toEqual(Object.keys(RESPONSES).sort())
+  })
+})
+
+const STEPS: readonly FailedStep[] = ['program', 'name', 'connection', 'tls', 'response']
+const BY_STEP = STEPS.map((step) => ({ kind: `the step ${step}`, advice: adviceOf({ step }, IN_BRACES) }))
+type Row = (typeof FAILURES)[number]
+const ROWS: readonly Row[] = [...FAILURES, ...BY_STEP]
+const adviceIn = (rows: readonly Row[]) =>
+  rows.flatMap(({ kind, advice }) => (advice === undefined ? [] : [[kind, advice] as const]))
+const checkAdviceIn = (rows: readonly Row[]) =>
+  rows.flatMap(({ kind, inCheck }) => (inCheck === undefined ? [] : [[kind, inCheck] as const]))
+/** Rows that only `check` shows, which may say more than a line of a log. */
+const OF_CALLS: readonly Row[] = [...Object.values(CALLS), ...Object.values(VERDICTS)]
+const OF_ERRORS = ROWS.filter((row) => !OF_CALLS.includes(row))
+
+describe('the text', () => {
+  const ACTIONS =
+    /^(?:(?:If|With) [^,]+, )?(?:Add|Ask|Call|Change|Check|Close|Compare|Connect|Correct|Find|Import|Let|Log|Make room|Name|Pass|Raise|Read|Return|Run|Start|Try again|Use|Wait)\b/i
+
+  it.each([...adviceIn(OF_ERRORS), ...checkAdviceIn(OF_ERRORS)])(
+    'of %s begins with what to do, and ends',
+    (_, text) => {
+      expect(text).toMatch(ACTIONS)
+      expect(text.replace(/(?:\{(?:check|circle)\})+$/, '')).toMatch(/\.$/)
+    },
+  )
+
+  it.each(adviceIn(OF_ERRORS))('of %s has two sentences at most', (_, text) => {
+    const own = text.replace(/(?:\{(?:check|circle)\})+$/, '')
+    expect(own.split(/(?<=[.!?]) (?=[A-Z"])/).length).toBeLessThanOrEqual(2)
+  })
+
+  it.each([...adviceIn(ROWS), ...checkAdviceIn(ROWS)])('of %s is in the source once', (_, text) => {
+    const parts = text.split(/(?<=[.!?:]) (?=[A-Z"])/)
+    for (const part of parts.filter(({ length }) => length > 20))
+      expect(SOURCES.split(part).length - 1, part).toBe(1)
+  })
+
+  it('belongs to one kind, whose name is given once', () => {
+    const kinds = ROWS.map(({ kind }) => kind)
+    expect(kinds).toEqual([...new Set(kinds)])
+    for (const table of [REFUSAL_KINDS, RESPONSES])
+      expect(Object.values(table).map(({ kind }) => kind)).toEqual(Object.keys(table))
+  })
+})
+
+/** The whole source, with each text on one line, and as it is read. */
+const SOURCES = globSync('src/**/*.ts', { cwd: root })
+  .map((name) => readFileSync(`${root}/${name}`, 'utf8'))
+  .join('\n')
+  .replace(/(['"`])\s*\+\s*\n?\s*['"`]/g, '')
+  .replace(/\\(?=['"`\\])/g, '')

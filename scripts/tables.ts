@@ -1,8 +1,8 @@
 /** The tables of the manual that the code owns: what `<!-- table: NAME -->` in a page stands for. */
-import { adviceOf, type Failure, OPTIONS } from '../src/advice/failure.ts'
-import { NETWORK_FAILURES } from '../src/advice/network.ts'
-import { REFUSALS } from '../src/advice/refusals.ts'
-import { STORE_FAILURES } from '../src/advice/store.ts'
+import { adviceOf, OPTIONS } from '../src/advice/failure.ts'
+import { BY_STEP, NETWORK_FAILURES, type NetworkRow } from '../src/advice/network.ts'
+import { REFUSAL_KINDS, type Refusal } from '../src/advice/refusals.ts'
+import { STORE_FAILURES, type StoreFailure } from '../src/advice/store.ts'
 
 /** In a page, an option is code, and a section of the manual is a link. */
 const PAGE = Object.fromEntries(
@@ -17,27 +17,43 @@ export const TABLES: Readonly<Record<string, () => string>> = {
   'network-failures': () =>
     table(
       ['reason', 'what to do', '`retryable`'],
-      NETWORK_FAILURES.map((row) => [row.shown, textOf(row), row.isLasting ? 'no' : 'yes']),
+      Object.values<NetworkRow>(NETWORK_FAILURES).map((row) => [
+        shownOf(row),
+        textOf(row.advice ?? BY_STEP[row.step]),
+        row.isLasting ? 'no' : 'yes',
+      ]),
     ),
   refusals: () =>
     table(
       ['`error`, or status', 'what to do', '`retryable`'],
-      REFUSALS.map((row) => [
+      Object.values<Refusal>(REFUSAL_KINDS).map((row) => [
         [...(row.errors ?? []), ...(row.statuses ?? [])].map((sign) => `\`${sign}\``).join(', ') ||
           'otherwise',
-        textOf(row),
+        textOf(row.advice),
         row.isTemporary ? 'yes' : 'no',
       ]),
     ),
   'store-failures': () =>
     table(
       ['code', 'what to do'],
-      STORE_FAILURES.map(({ shown, advice }) => [shown, textOf({ advice, step: 'program' })]),
+      Object.values<StoreFailure>(STORE_FAILURES).map((row) => [shownOf(row), textOf(row.advice)]),
     ),
 }
 
-function textOf(row: Pick<Failure, 'advice' | 'step'>): string {
-  return adviceOf(row, { ...PAGE, check: '' }).replaceAll('|', '\\|')
+/** What a kind is recognized by: codes, each with the circumstance in which it means that. */
+function shownOf({ shown, codes = [] }: Pick<NetworkRow, 'codes' | 'shown'>): string {
+  const circumstance = /( (?:in the body|on this machine|on Windows|of several addresses))?$/
+  const signs = codes.map((code) => {
+    const [end = ''] = circumstance.exec(code) ?? []
+    return code === ''
+      ? 'no code'
+      : `\`${code.slice(0, code.length - end.length).replaceAll('*', '…')}\`${end}`
+  })
+  return shown ?? signs.join(', ')
+}
+
+function textOf(advice: string): string {
+  return adviceOf({ advice }, { ...PAGE, check: '' }).replaceAll('|', '\\|')
 }
 
 function table(head: readonly string[], rows: readonly (readonly string[])[]): string {

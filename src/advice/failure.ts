@@ -1,31 +1,31 @@
-/** What fails, and what to do about it: the shape of a row, and how its text is put in the words of its reader. */
-
+/** What fails, and what to do about it: the parts of a row, and how its text is put in the words of its reader. */
 import { inManual } from '../base/manual-link.ts'
 
-/** Where a token request fails: in the program that sends it, on the way, or at its response. */
-export type FailedStep = 'program' | 'name' | 'connection' | 'tls' | 'response'
-
-/** One kind of failure. A word in braces is what the reader can change: see {@link Words}. */
-export interface Failure {
-  /** Names it, for tests and for the manual. */
-  readonly kind: string
-  readonly step: FailedStep
-  /** What to do: at most two sentences, the action first. Where it is absent, that of the step says enough. */
-  readonly advice?: string
+/** What to do about a kind of failure. A word in braces is what the reader can change: see {@link Words}. */
+export interface Advice {
+  /** At most two sentences, the action first. */
+  readonly advice: string
   /** What `check` says in its place: more than fits a line of a log. */
   readonly inCheck?: string
-  /** Whether every request fails in this way, until something is changed. */
-  readonly isLasting?: true
 }
 
-/** What to do where a failure has no words of its own. */
-const BY_STEP: Readonly<Record<FailedStep, string>> = {
-  program: 'Correct what the reason names, in this program or its environment.',
-  name: 'Check the host name in {authUrl}, and the DNS settings of this machine or container.{check}',
-  connection: 'Check {authUrl}, the network, firewalls and proxies, and try again.{check}',
-  tls: "Check the certificate, its authority and this machine's clock.{check}",
-  response:
-    'Check the scheme and the port of {authUrl}, or ask the operator of the server, or of a proxy in front of it.{check}',
+/** What a kind of failure is recognized by. Of several kinds, the first one counts. */
+export interface Signs {
+  /** Codes, names and messages of errors. A `*` stands for any characters; in what has no space, for those of codes. */
+  readonly codes?: readonly string[]
+  /** Where none of them says it: what a message contains. */
+  readonly words?: RegExp
+}
+
+/** Whether a code, a name or a message is one of the signs. */
+export function isSignOf({ codes = [], words }: Signs, text: string): boolean {
+  return codes.some((code) => code === text || patternOf(code)?.test(text)) || words?.test(text) === true
+}
+
+function patternOf(code: string): RegExp | undefined {
+  if (!code.includes('*')) return undefined
+  const any = code.includes(' ') ? '.*' : '[\\w/]*'
+  return new RegExp(`^${code.replace(/[.()]/g, '\\$&').replaceAll('*', any)}$`, 's')
 }
 
 /** What a server may want besides: only said where the body is not a form already. */
@@ -48,17 +48,13 @@ export const OPTIONS: Words = {
 }
 
 /** What to do about a failure, in the words of an error. */
-export function adviceOf({ advice, step }: Pick<Failure, 'advice' | 'step'>, words: Words = OPTIONS): string {
-  return inWordsOf(words, advice ?? BY_STEP[step])
+export function adviceOf({ advice }: Advice, words: Words = OPTIONS): string {
+  return advice
+    .replace('{form}', words['form'] ? FORM : '')
+    .replace(/\{(\w+)\}/g, (_, name: string) => words[name] ?? name)
 }
 
 /** What to do about a failure, in the words of `check`. */
-export function checkAdviceOf({ inCheck, ...failure }: Failure, words: Words): string {
-  return inCheck === undefined ? adviceOf(failure, words) : inWordsOf(words, inCheck)
-}
-
-function inWordsOf(words: Words, text: string): string {
-  return text
-    .replace('{form}', words['form'] ? FORM : '')
-    .replace(/\{(\w+)\}/g, (_, name: string) => words[name] ?? name)
+export function checkAdviceOf({ advice, inCheck = advice }: Advice, words: Words): string {
+  return adviceOf({ advice: inCheck }, words)
 }

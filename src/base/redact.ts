@@ -38,7 +38,7 @@ export class UsedSecrets implements Iterable<string> {
   }
 }
 
-/** Replaces secrets in a foreign text: verbatim, as JSON, URLs, forms and base64 write them, and as a form reader decodes them. */
+/** Replaces secrets in a foreign text: verbatim, as JSON, URLs, forms and base64 write them, as a form reader decodes them. */
 export function redact(text: string, secrets: Iterable<string>): string {
   return [...new Set([...secrets].flatMap((secret) => [secret, percentDecoded(secret)]))]
     .filter(({ length }) => length >= LEAST_SECRET && length <= text.length) // no form is shorter

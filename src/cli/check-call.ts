@@ -1,9 +1,10 @@
-/** The step `call` of `check`: one call of an API with the token, or two, of which one shows what the 401 of the other is about. */
-import { CALLS, VERDICTS } from '../advice/calls.ts'
+/** The step `call` of `check`: a call of an API with the token, or two: one shows what the 401 of the other is about. */
+import { CALLS, callAdviceOf } from '../advice/calls.ts'
+import type { OAuthError } from '../advice/refusals.ts'
 import { redactedCause, shownUrl } from '../base/redact.ts'
 import { parseUrl } from '../base/urls.ts'
 import type { Destinations } from '../environment/destinations.ts'
-import { type OAuthError, readOAuthError } from '../token/request/token-response.ts'
+import { readOAuthError } from '../token/request/token-response.ts'
 import type { CommandContext } from './command.ts'
 import { watchConnection } from './connection.ts'
 import { diagnoseNetwork, diagnoseTimeout } from './diagnosis.ts'
@@ -56,41 +57,33 @@ async function verdictOn(calls: readonly Call[], context: CallsContext): Promise
   const rejected = calls.find(({ finding }) => isRejected(finding))
   const other = calls.find((call) => call !== rejected)
   if (rejected === undefined || other === undefined) return undefined
-  const told = (verdict: 'call' | 'token', why: string): Finding => ({
-    step: 'call',
-    result: 'info',
-    text: `the 401 is about the ${verdict}: ${why}`,
-    advice: VERDICTS[verdict].advice,
-    data: { verdict },
-  })
-  const unknown = (kind: 'notGood' | 'otherApi' | 'open' | 'unclear', why: string): Finding => ({
-    step: 'call',
-    result: 'info',
-    text: `it cannot be told whether the 401 is about the call or about the token: ${why}`,
-    advice: VERDICTS[kind].advice,
-    data: { verdict: 'unknown' },
-  })
-  if (isRejected(other.finding)) return told('token', 'both calls are rejected')
-  if (other.finding.result === 'failed') return unknown('notGood', `${other.name} did not succeed, either`)
-  if (context.destinations(rejected.url).api !== context.destinations(other.url).api)
-    return unknown('otherApi', `${other.name} is a call of another API`)
-  const bare = await statusWithoutToken(other.url, context)
-  if (bare === undefined || bare === 429 || bare >= 500)
-    return unknown('unclear', `${other.name} returned ${bare ?? 'no response'} without the token`)
-  if (bare < 300) return unknown('open', `${other.name} returned ${bare} without the token, too`)
-  return told('call', `${other.name} returned ${other.finding.status} with the token, and ${bare} without it`)
+  const { name, finding, url } = other
+  const verdict = (about: 'call' | 'token' | 'unknown', why: string): Finding => {
+    const isKnown = about !== 'unknown'
+    const what = isKnown
+      ? `the 401 is about the ${about}`
+      : 'it cannot be told whether the 401 is about the call or about the token'
+    const { advice } = CALLS[isKnown ? (`about-the-${about}` as const) : 'no-good-call']
+    return { step: 'call', result: 'info', text: `${what}: ${why}`, advice, data: { verdict: about } }
+  }
+  if (isRejected(finding)) return verdict('token', 'both calls are rejected')
+  if (finding.result === 'failed') return verdict('unknown', `${name} did not succeed, either`)
+  if (context.destinations(rejected.url).api !== context.destinations(url).api)
+    return verdict('unknown', `${name} is a call of another API`)
+  const bare = await statusWithoutToken(url, context)
+  if (bare === undefined || bare < 300 || bare === 429 || bare >= 500)
+    return verdict('unknown', `${name} returned ${bare ?? 'no response'} without the token`)
+  return verdict('call', `${name} returned ${finding.status} with the token, and ${bare} without it`)
 }
 
 /** The status of a call without the token; undefined if there is no response. */
 async function statusWithoutToken(
   url: string,
-  { signal, timeoutMs }: CallsContext,
+  { signal, timeoutMs = DEFAULT_TIMEOUT_MS }: CallsContext,
 ): Promise<number | undefined> {
   try {
-    const response = await fetch(url, {
-      redirect: 'manual',
-      signal: AbortSignal.any([signal, timeout(timeoutMs)]),
-    })
+    const either = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)])
+    const response = await fetch(url, { redirect: 'manual', signal: either })
     await response.body?.cancel()
     return response.status
   } catch (error) {
@@ -99,22 +92,18 @@ async function statusWithoutToken(
   }
 }
 
-function timeout(timeoutMs = DEFAULT_TIMEOUT_MS): AbortSignal {
-  return AbortSignal.timeout(timeoutMs)
-}
-
 async function callApi(url: string, context: CallsContext): Promise<Finding> {
-  const { authFetch, env, signal, timeoutMs, redactor } = context
+  const { authFetch, env, signal, timeoutMs = DEFAULT_TIMEOUT_MS, redactor } = context
   const { show, secrets } = redactor
   const { connection, stop } = watchConnection(url, env, show)
-  const late = timeout(timeoutMs)
+  const late = AbortSignal.timeout(timeoutMs)
   const startedAt = performance.now()
   try {
     const response = await authFetch(url, { redirect: 'manual', signal: AbortSignal.any([signal, late]) })
     const ms = Math.round(performance.now() - startedAt)
     const said = response.status < 400 ? {} : await readOAuthError(response, secrets).catch(() => ({}))
     if (!response.bodyUsed) await response.body?.cancel()
-    return explainResponse(response, ms, { said, show })
+    return explainResponse(response, { ms, said, show })
   } catch (error) {
     if (signal.aborted) throw error
     const failure = redactedCause(error, secrets) ?? new Error('unknown')
@@ -125,40 +114,29 @@ async function callApi(url: string, context: CallsContext): Promise<Finding> {
   }
 }
 
+/** What is known of a response besides itself. */
+interface Circumstances extends Pick<Redactor, 'show'> {
+  readonly ms: number
+  readonly said: OAuthError
+}
+
 /** What the response of an API means. */
-function explainResponse(
-  { status, ok, headers, url }: Response,
-  ms: number,
-  { said, show }: { readonly said: OAuthError } & Pick<Redactor, 'show'>,
-): Finding {
+function explainResponse({ status, ok, headers, url }: Response, { ms, said, show }: Circumstances): Finding {
   const words = [said.error, said.errorDescription, said.detail].filter((part) => part !== undefined)
   const text = [`returned ${status} in ${ms} ms`, ...words].join(': ')
+  const found = { step: 'call', status } as const
   if (ok && /^text\/html\b/i.test(headers.get('content-type') ?? ''))
-    return {
-      step: 'call',
-      result: 'warning',
-      text: `${text}, as text/html`,
-      advice: CALLS.webPage.advice,
-      status,
-    }
-  if (ok) return { step: 'call', result: 'ok', text, status }
-  const failed = { step: 'call', result: 'failed', status } as const
+    return { ...found, result: 'warning', text: `${text}, as text/html`, advice: CALLS['web-page'].advice }
+  if (ok) return { ...found, result: 'ok', text }
   if (status < 400) {
-    const location = headers.get('location') ?? ''
-    const target = parseUrl(location, url)
+    const target = parseUrl(headers.get('location') ?? '', url)
     const to = target === undefined ? '' : ` to ${show(target.origin)}`
-    return { ...failed, text: `${text}, a redirect${to}`, advice: CALLS.redirected.advice }
+    const { advice } = CALLS['call-redirected']
+    return { ...found, result: 'failed', text: `${text}, a redirect${to}`, advice }
   }
   const challenge = headers.get('www-authenticate')
   const retryAfter = headers.get('retry-after')
   let detail = retryAfter === null ? '' : `, Retry-After: ${show(retryAfter)}`
   if (challenge !== null) detail += `\n${show(challenge)}`
-  return { ...failed, text: text + detail, advice: adviceFor(status) }
-}
-
-function adviceFor(status: number): string {
-  const byStatus = Object.values<{ readonly statuses?: readonly number[]; readonly advice: string }>(
-    CALLS,
-  ).find(({ statuses }) => statuses?.includes(status))
-  return (byStatus ?? (status >= 500 ? CALLS.apiFails : CALLS.otherStatus)).advice
+  return { ...found, result: 'failed', text: text + detail, advice: callAdviceOf(status) }
 }

@@ -57,6 +57,12 @@ function existingParent(path: string): string {
   return isMissing ? existingParent(parent) : parent
 }
 
+/** What a finding has besides its text; what is not of it is data. */
+interface Details extends Pick<Finding, 'advice' | 'cause'> {
+  readonly writable?: boolean
+  readonly token?: { readonly remainsMs: number; readonly expiresAt: number } | null | undefined
+}
+
 /** A store that cannot be used is a warning: no call fails because of it. */
 export async function storeFinding(
   location: StoreLocation,
@@ -66,39 +72,39 @@ export async function storeFinding(
   const { kind, place } = location
   const shown = show(kind === 'directory' ? place : shownUrl(place))
   const name = kind === 'directory' ? `the directory ${shown}` : shown
-  const step = 'store'
-  if (kind === 'directory' && isOfAnotherUser(place)) {
-    const text = `${name} belongs to another user, so it was not tried`
-    return { step, result: 'warning', text, advice: RUN_AS_OWNER, data: { kind, place: shown } }
+  const found = (result: Finding['result'], text: string, details: Details): Finding => {
+    const { advice, cause, ...data } = details
+    return {
+      step: 'store',
+      result,
+      text: `${name} ${text}`,
+      advice,
+      cause,
+      data: { kind, place: shown, ...data },
+    }
   }
-  const unusable = (what: string, code: string | undefined): Finding => ({
-    step,
-    result: 'warning',
-    text: `${name} cannot be ${what}${code === undefined ? '' : ` (${code})`}`,
-    advice: `${storeAdvice(code)} ${NO_CALL_FAILS}`,
-    cause: code,
-    data: { kind, place: shown, writable: false },
-  })
+  const unusable = (what: string, cause: string | undefined): Finding =>
+    found('warning', `cannot be ${what}${cause === undefined ? '' : ` (${cause})`}`, {
+      advice: `${storeAdvice(cause)} ${NO_CALL_FAILS}`,
+      cause,
+      writable: false,
+    })
+  const usable = (text: string, token: Details['token']): Finding =>
+    isOpenToOthers(location)
+      ? found('info', text, { advice: OUTSIDE_PROFILE, writable: true, token })
+      : found('ok', text, { writable: true, token })
+
+  if (kind === 'directory' && isOfAnotherUser(place))
+    return found('warning', 'belongs to another user, so it was not tried', { advice: RUN_AS_OWNER })
   const missing = kind === 'directory' ? missingDirectory(place) : undefined
+  if (missing?.failure !== undefined) return unusable('created', missing.failure)
   if (missing !== undefined) {
-    if (missing.failure !== undefined) return unusable('created', missing.failure)
-    const text = `${name} does not exist yet: the first process that needs a token creates it`
-    if (isRoot())
-      return {
-        step,
-        result: 'info',
-        text,
-        advice: MISSING_FOR_ROOT,
-        data: { kind, place: shown, token: null },
-      }
-    return { ...ok(location), text, data: { kind, place: shown, writable: true, token: null } }
+    const text = 'does not exist yet: the first process that needs a token creates it'
+    return isRoot() ? found('info', text, { advice: MISSING_FOR_ROOT, token: null }) : usable(text, null)
   }
   const opened = await openStore(location, signal)
-  if (opened.kind === 'no-client') {
-    const data = { kind, place: shown, writable: false }
-    const text = `${name} cannot be checked: it ${NO_CLIENT}`
-    return { step, result: 'warning', text, advice: INSTALL_CLIENT, data }
-  }
+  if (opened.kind === 'no-client')
+    return found('warning', `cannot be checked: it ${NO_CLIENT}`, { advice: INSTALL_CLIENT, writable: false })
   if (opened.kind === 'failed') return unusable('used', opened.code)
 
   let failure: StoreFailedEvent['code']
@@ -116,22 +122,16 @@ export async function storeFinding(
     const isUnreadable = failure === UNREADABLE
     const isWritable = await probe(entryOfClient(store, resolved, { ...context, name: 'check' }))
     if (!isWritable) return unusable('written', failure)
-    const written = `${name} can be written`
-    const data = { kind, place: shown, writable: true }
     if (isUnreadable)
-      return {
-        step,
-        result: 'warning',
-        text: `${written}\nits entry for this client cannot be decrypted`,
+      return found('warning', 'can be written\nits entry for this client cannot be decrypted', {
         advice: storeAdvice(UNREADABLE),
-        data,
-      }
+        writable: true,
+      })
     if (remainsMs === undefined)
-      return { ...ok(location), text: `${written}\n${HOLDS_NONE}`, data: { ...data, token: null } }
+      return usable('can be written\nit holds no token for this client and this client secret', null)
     const expiresAt = Math.round(Date.now() + remainsMs)
     const validity = `valid for ${Math.round(remainsMs / 1000)} s, until ${instantText(expiresAt / 1000)}`
-    const text = `${written}\nits token for this client is ${validity}`
-    return { ...ok(location), text, data: { ...data, token: { remainsMs, expiresAt } } }
+    return usable(`can be written\nits token for this client is ${validity}`, { remainsMs, expiresAt })
   } catch {
     return unusable('used', failure)
   } finally {
@@ -139,14 +139,11 @@ export async function storeFinding(
   }
 }
 
-/** A store that works. On Windows, which has no modes, other users may write outside of a user's profile. */
-function ok({ kind, place }: StoreLocation): Pick<Finding, 'step' | 'result' | 'advice'> {
-  if (kind !== 'directory' || process.platform !== 'win32') return { step: 'store', result: 'ok' }
+/** On Windows, which has no modes, other users may write outside of a user's profile. */
+function isOpenToOthers({ kind, place }: StoreLocation): boolean {
+  if (kind !== 'directory' || process.platform !== 'win32') return false
   const path = relative(homedir(), place)
-  const isInProfile = !path.startsWith('..') && !isAbsolute(path)
-  return isInProfile
-    ? { step: 'store', result: 'ok' }
-    : { step: 'store', result: 'info', advice: OUTSIDE_PROFILE }
+  return path.startsWith('..') || isAbsolute(path)
 }
 
 function isRoot(): boolean {
@@ -184,7 +181,6 @@ async function probe(store: EncryptedStore<SharedEntry>): Promise<boolean> {
   }
 }
 
-const HOLDS_NONE = 'it holds no token for this client and this client secret'
 const NO_CALL_FAILS =
   'Until then no call fails, but each process that cannot use the store requests a token of its own.'
 

@@ -1,5 +1,5 @@
 /** What a failed request means: the step at which it failed, why, and what to do, from the error's own codes. */
-import { checkAdviceOf, type Words } from '../advice/failure.ts'
+import { type Advice, checkAdviceOf, type Words } from '../advice/failure.ts'
 import { BROKEN_OFF, NO_DNS, networkFailureOf } from '../advice/network.ts'
 import { refusalOf } from '../advice/refusals.ts'
 import { RESPONSES, unusableKindOf } from '../advice/responses.ts'
@@ -51,8 +51,11 @@ export function diagnose(
   if (error instanceof TokenResponseError) {
     const issues = error.issues.map(({ field, reason }) => `${field} ${reason}`).join('; ')
     const text = `the response contains no usable token: ${issues}`
-    const advice = checkAdviceOf(RESPONSES[unusableKindOf(error.issues)], VARIABLES)
-    return failed(EXIT.unusable, { step: 'token', text, advice })
+    return failed(EXIT.unusable, {
+      step: 'token',
+      text,
+      advice: told(RESPONSES[unusableKindOf(error.issues)]),
+    })
   }
   if (!(error instanceof TokenRequestError)) return undefined
   const { code, status, error: oauth, errorDescription, answer } = error
@@ -65,12 +68,7 @@ export function diagnose(
   if (code === 'ERR_TOKEN_REDIRECT') {
     const to = answer?.location ? ` to ${answer.location}` : ''
     const text = `the token endpoint returned ${status}, a redirect${to}; following it would expose the credentials`
-    return failed(EXIT.rejected, {
-      step: 'response',
-      text,
-      advice: checkAdviceOf(RESPONSES['redirect-here'], VARIABLES),
-      status,
-    })
+    return failed(EXIT.rejected, { step: 'response', text, advice: told(RESPONSES['redirect-here']), status })
   }
   if (code === 'ERR_TOKEN_TIMEOUT') return failed(EXIT.unreachable, diagnoseTimeout(connection))
   if (error.cause === undefined) return failed(EXIT.unreachable, { step: 'response', text: error.message })
@@ -107,7 +105,7 @@ function adviceForRejection(
   options: Partial<TokenProviderOptions> = {},
 ): string {
   const isAssertion = options.clientAssertion !== undefined
-  const { refusal } = refusalOf(status, { error, errorDescription, detail: answer?.detail }, { isAssertion })
+  const refusal = refusalOf(status, { error, errorDescription, detail: answer?.detail }, { isAssertion })
   return checkAdviceOf(refusal, {
     ...VARIABLES,
     ...(isAssertion && { credential: 'the assertion' }),
@@ -126,65 +124,53 @@ function laterIn(answer: TokenRequestError['answer']): string {
 
 const ONE_DAY_MS = 86_400_000
 
+/** What to do about a failure, in the words of a command. */
+function told(failure: Advice): string {
+  return checkAdviceOf(failure, VARIABLES)
+}
+
 type NetworkFinding = Pick<Finding, 'step' | 'text' | 'advice' | 'cause'>
 
 /** Why a request got no response. Its error must be free of secrets. */
 export function diagnoseNetwork(error: Error | undefined, connection: Connection): NetworkFinding {
-  const { host, socket, proxy, proxyHint } = connection
+  const { host, socket, proxy, proxyHint = '' } = connection
   const { failure, code: cause, reason: words } = networkFailureOf(error, connection)
-  const { step } = failure
-  const advice = checkAdviceOf(failure, VARIABLES)
-  const reason = words === '' ? '' : ` (${words})`
-  const hint = proxyHint === undefined ? '' : ` ${proxyHint}`
-  const isBeforeProxy = socket === undefined && proxy?.connected === false
-  if (step === 'tls' && isBeforeProxy) return { ...diagnoseProxy(connection, reason), advice, cause }
-  if (step === 'tls')
-    return { step, text: `no TLS connection to ${host}${reason}`, advice: advice + hint, cause }
-  if (step === 'response')
-    return { step, text: `${host} returned a response that cannot be read${reason}`, advice, cause }
+  const { step, kind } = failure
+  const advice = told(failure)
+  const reason = ` (${words})`
   if (step === 'program')
     return { step: 'connection', text: `the request to ${host} was not sent${reason}`, advice, cause }
-  if (socket === undefined && proxy !== undefined) return { ...diagnoseProxy(connection, reason), cause }
-  if (step === 'name') return { step, text: `cannot resolve ${host}${reason}`, advice: advice + hint, cause }
-  if (socket !== undefined) {
+  if (step === 'response')
+    return { step, text: `${host} returned a response that cannot be read${reason}`, advice, cause }
+  if (socket === undefined && proxy !== undefined && (step !== 'tls' || !proxy.connected))
+    return { ...diagnoseProxy(connection, reason), ...(step === 'tls' && { advice }), cause }
+  if (socket !== undefined && step === 'connection') {
     const text = `${host} returned no complete response${reason}`
-    const brokenOff = checkAdviceOf(failure.kind === 'http2' ? failure : BROKEN_OFF, VARIABLES)
-    return { step: 'response', text, advice: brokenOff, cause }
+    return { step: 'response', text, advice: told(kind === 'http2' ? failure : BROKEN_OFF), cause }
   }
-  return { step, text: `cannot connect to ${host}${reason}`, advice: advice + hint, cause }
+  const what = { tls: 'no TLS connection to', name: 'cannot resolve', connection: 'cannot connect to' }[step]
+  return { step, text: `${what} ${host}${reason}`, advice: `${advice} ${proxyHint}`.trim(), cause }
 }
 
 /** A request that got no response in time. */
 export function diagnoseTimeout(connection: Connection): NetworkFinding {
-  const { host, socket, proxy, proxyHint, resolvedTo } = connection
-  if (socket !== undefined) {
-    const advice = checkAdviceOf(RESPONSES['no-response'], VARIABLES)
-    return { step: 'response', text: 'no response in time', advice }
-  }
+  const { host, isLoopback, socket, proxy, proxyHint, resolvedTo } = connection
+  if (socket !== undefined)
+    return { step: 'response', text: 'no response in time', advice: told(RESPONSES['no-response']) }
   if (proxy !== undefined) return diagnoseProxy(connection, ' in time')
-  if (resolvedTo === undefined) {
-    const advice = checkAdviceOf(NO_DNS, VARIABLES) + (proxyHint === undefined ? '' : ` ${proxyHint}`)
-    return { step: 'name', text: `cannot resolve ${host} in time`, advice }
-  }
-  const proxies = proxyHint ?? 'If this network requires a proxy, set HTTPS_PROXY and NODE_USE_ENV_PROXY=1.'
-  const hint = connection.isLoopback ? '' : ` ${proxies}`
-  const advice =
-    'A firewall may drop the packets, the host or the port in the URL may be wrong, or the server may not speak TLS.' +
-    hint
-  return { step: 'connection', text: `no connection to ${host} in time`, advice }
+  const [step, what, advice] =
+    resolvedTo === undefined
+      ? (['name', 'cannot resolve', told(NO_DNS)] as const)
+      : (['connection', 'no connection to', told(RESPONSES['no-connection-in-time'])] as const)
+  const usual = step === 'connection' && !isLoopback ? PROXY_NEEDED : ''
+  return { step, text: `${what} ${host} in time`, advice: `${advice} ${proxyHint ?? usual}`.trim() }
 }
 
+const PROXY_NEEDED = 'If this network requires a proxy, set HTTPS_PROXY and NODE_USE_ENV_PROXY=1.'
+
 function diagnoseProxy({ host, proxy }: Connection, reason: string): NetworkFinding {
-  const step = 'connection'
-  if (proxy?.connected !== true) {
-    const advice =
-      'Check HTTPS_PROXY (HTTP_PROXY for http: URLs), and whether the proxy is running. Hosts in NO_PROXY are called ' +
-      'without it.'
-    return { step, text: `cannot connect to the proxy ${proxy?.host}${reason}`, advice }
-  }
-  const advice =
-    'Check whether the proxy allows this host, and can reach it. If it asks for a password (407), check the user name ' +
-    'and the password in HTTPS_PROXY (HTTP_PROXY for http: URLs). Hosts in NO_PROXY (names and addresses, no ranges) are ' +
-    'called without it.'
-  return { step, text: `the proxy ${proxy.host} did not connect to ${host}${reason}`, advice }
+  const [what, kind] = proxy?.connected
+    ? ([`the proxy ${proxy.host} did not connect to ${host}`, 'proxy-fails'] as const)
+    : ([`cannot connect to the proxy ${proxy?.host}`, 'no-proxy'] as const)
+  return { step: 'connection', text: what + reason, advice: told(RESPONSES[kind]) }
 }

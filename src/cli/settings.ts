@@ -198,31 +198,24 @@ async function readFileOf(
     return decode(await untilAborted(readFile(file), signal))
   } catch (error) {
     if (signal.aborted) throw error
-    return unreadable(file, error as NodeJS.ErrnoException)
+    const { code } = error as NodeJS.ErrnoException
+    const { flaw } = unreadableFile(file, error as NodeJS.ErrnoException)
+    // In a container or under a service manager, both are others than in a shell.
+    const user = code === 'EACCES' ? process.getuid?.() : undefined // not on Windows
+    const who = user === undefined ? '' : `; the user ID is ${user}`
+    const where = isAbsolute(file) ? '' : `; the working directory is ${process.cwd()}`
+    return { flaw: { ...flaw, reason: flaw.reason + who + where } }
   }
-}
-
-/** Says who looked from where: in a container or under a service manager, both are others than in a shell. */
-function unreadable(path: string, error: NodeJS.ErrnoException): FileText {
-  const { flaw } = unreadableFile(path, error)
-  const user = error.code === 'EACCES' ? process.getuid?.() : undefined // not on Windows
-  const who = user === undefined ? '' : `; the user ID is ${user}`
-  const where = isAbsolute(path) ? '' : `; the working directory is ${process.cwd()}`
-  return { flaw: { ...flaw, reason: flaw.reason + who + where } }
 }
 
 /** What a vault, or the tool for it, replaces by the value when the process starts. */
 const REFERENCE = /^["'\s]*(@Microsoft\.KeyVault\(|op:\/\/|vault:|arn:aws:)/
 
 /** The variables and files whose value is a reference to a vault, each with the beginning of the reference. */
-export function unresolvedReferences({
-  variables,
-  secret,
-  secretFile,
-}: Sources): [source: string, reference: string][] {
-  const values = VARIABLE_NAMES.map((name) => [name, variables[name] ?? ''])
+export function unresolvedReferences({ variables, secret, secretFile }: Sources): [string, string][] {
+  const values = VARIABLE_NAMES.map((name): [string, string] => [name, variables[name] ?? ''])
   if (secretFile !== undefined) values.push([`the file ${secretFile}`, secret])
-  return values.flatMap(([source = '', value = '']): [string, string][] => {
+  return values.flatMap(([source, value]): [string, string][] => {
     const [, start] = REFERENCE.exec(value) ?? []
     return start === undefined ? [] : [[source, start.endsWith('(') ? `${start}…)` : `${start}…`]]
   })

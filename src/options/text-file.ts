@@ -3,12 +3,7 @@ import { existsSync } from 'node:fs'
 import { TextDecoder } from 'node:util' // no global in jsdom (https://github.com/jsdom/jsdom/issues/2524)
 import type { Flaw } from '../base/errors.ts'
 
-/** Why a file cannot be used. */
-interface UnreadableFile {
-  readonly text?: undefined
-  readonly wasMarked?: undefined
-  readonly flaw: Flaw
-}
+type UnreadableFile = { readonly text?: undefined; readonly wasMarked?: undefined; readonly flaw: Flaw }
 
 /** The text of a file, or why it cannot be used. */
 export type FileText =

@@ -55,7 +55,7 @@ describe('check with two calls', () => {
   })
 
   it.each<[what: string, kind: string, good: Fault]>([
-    ['works without the token, too', 'open-call', { kind: 'json', body: {} }],
+    ['works without the token, too', 'no-good-call', { kind: 'json', body: {} }],
     ['fails for another reason', 'no-good-call', { kind: 'status', status: 404 }],
     ['gets no response', 'no-good-call', { kind: 'reset' }],
   ])('cannot tell where the good call %s', async (_, kind, good) => {
@@ -79,14 +79,14 @@ describe('check with two calls', () => {
       const isBare = String(input) === goodUrl() && !new Headers(init?.headers).has('authorization')
       return isBare ? without() : fetch(input, init)
     })
-    expect((await checked()).kinds).toEqual(['unclear-call'])
+    expect((await checked()).kinds).toEqual(['no-good-call'])
   })
 
   it('cannot tell where the good call is one of another API', async () => {
     failAt(badUrl(), REJECTED)
     const { verdict, kinds } = await checked(`${at.test.inStoreUrl}/orders`)
     expect(verdict).toMatchObject({ data: { verdict: 'unknown' } })
-    expect(kinds).toEqual(['other-api'])
+    expect(kinds).toEqual(['no-good-call'])
     expect(at.test.requests('in-store')).toHaveLength(1)
   })
 

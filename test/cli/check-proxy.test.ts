@@ -2,6 +2,7 @@
 import { createServer } from 'node:http'
 import { createProxy } from 'proxy'
 import { describe, expect, it } from 'vitest'
+import { kindsIn } from '../support/failures.ts'
 import { noteSecret } from '../support/recorded.ts'
 import { listening } from '../testing/calls.ts'
 import { eachWithSandbox, program } from './rig.ts'
@@ -43,7 +44,7 @@ describe('check behind a proxy', () => {
     expect(last).toMatch(
       /^connection: the proxy 127\.0\.0\.1:\d+ did not connect to 127\.0\.0\.1:\d+ \(.*407.*\)/,
     )
-    expect(last).toContain('the user name and the password in HTTPS_PROXY')
+    expect(kindsIn(last)).toEqual(['proxy-fails'])
     expect(all).not.toContain('wrong')
   })
 

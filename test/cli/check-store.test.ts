@@ -186,7 +186,7 @@ describe('check with a directory', () => {
       {
         result: 'warning',
         text: `the directory ${join(file, 'tokens')} cannot be created (ENOTDIR)`,
-        advice: expect.toSatisfy(isOfKind('not-a-directory')),
+        advice: expect.toSatisfy(isOfKind('no-directory')),
         cause: 'ENOTDIR',
         data: { writable: false },
       },

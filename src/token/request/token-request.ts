@@ -1,7 +1,7 @@
 /** One token request (RFC 6749 §4.4.2): the POST to the token endpoint, its failures and its retries. */
-import { adviceOf, type Failure, OPTIONS } from '../../advice/failure.ts'
+import { type Advice, adviceOf, OPTIONS } from '../../advice/failure.ts'
 import { BROKEN_OFF, networkFailureOf } from '../../advice/network.ts'
-import { refusalOf } from '../../advice/refusals.ts'
+import { type OAuthError, refusalOf } from '../../advice/refusals.ts'
 import { RESPONSES, unusableKindOf } from '../../advice/responses.ts'
 import { type Instant, LATE_WAIT_MS, readClock } from '../../base/clock.ts'
 import {
@@ -24,7 +24,6 @@ import type { AcquisitionContext } from './context.ts'
 import { ExpiredTokenError } from './token-errors.ts'
 import {
   isRedirect,
-  type OAuthError,
   readOAuthError,
   readRetryAfter,
   readTokenResponse,
@@ -307,7 +306,7 @@ export class TokenRequest {
     const pause = retryAfterMs === undefined ? '' : ` It asks for a pause of ${retryAfterMs} ms.`
     const quotas = status === 429 ? this.#quotas.filter(isSpent) : []
     const isAssertion = this.#options.credential.option === 'clientAssertion'
-    const { refusal } = refusalOf(status, { ...oauth, detail }, { isAssertion })
+    const refusal = refusalOf(status, { ...oauth, detail }, { isAssertion })
     return this.#failure(
       `POST ${this.#endpoint} returned ${status}${words && ` (${words})`}.${pause} ` +
         quotas.map((quota) => `${quotaInText(quota)} `).join('') +
@@ -315,7 +314,7 @@ export class TokenRequest {
       {
         code: 'ERR_TOKEN_STATUS',
         // Without the detail: free text must not cause retries.
-        retryable: refusalOf(status, oauth).refusal.isTemporary === true,
+        retryable: refusalOf(status, oauth).isTemporary === true,
         status,
         ...oauth,
         retryAfterMs,
@@ -337,7 +336,7 @@ export class TokenRequest {
     return await within(limitClock, { endsAt, closed: signal }, read, () => new Error()).catch(() => ({}))
   }
 
-  #advice(failure: Failure): string {
+  #advice(failure: Advice): string {
     const { bodyFormat, credential, fetch } = this.#options
     const form = bodyFormat === 'json' ? " (bodyFormat: 'form')" : ''
     const circle = fetch ? ' If the option fetch uses a client that has this token, it waits for itself.' : ''

@@ -1,6 +1,7 @@
 /** The response of the token endpoint: bounded in size, validated, and redacted where it is shown. */
 import { TextDecoder } from 'node:util' // no global in jsdom (https://github.com/jsdom/jsdom/issues/2524)
 import * as z from 'zod/mini'
+import type { OAuthError } from '../../advice/refusals.ts'
 import { HOUR_MS, type Instant } from '../../base/clock.ts'
 import type { ResponseIssue } from '../../base/errors.ts'
 import type { Quota } from '../../base/quota.ts'
@@ -123,15 +124,6 @@ function parseJson(text: string): unknown {
 
 function fieldOf(body: unknown, name: string): unknown {
   return (body as Readonly<Record<string, unknown>> | null | undefined)?.[name]
-}
-
-/** The redacted error of a response. */
-export interface OAuthError {
-  /** RFC 6749 §5.2. */
-  readonly error?: string | undefined
-  readonly errorDescription?: string | undefined
-  /** What the body says besides: its hint, or, where it has no `error_description`, one line from an error of another shape. */
-  readonly detail?: string | undefined
 }
 
 /** Reads an error body. */

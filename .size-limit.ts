@@ -7,8 +7,8 @@ import packageJson from './package.json' with { type: 'json' }
 type Entry = Exclude<keyof typeof packageJson.exports, './package.json'>
 
 const LIMITS: Readonly<Record<Entry, number>> = {
-  '.': 43_200,
-  './axios': 39_500,
+  '.': 45_200,
+  './axios': 41_400,
   './undici': 15_200,
   './redis': 9_000,
   './file': 5_100,
@@ -18,8 +18,8 @@ const LIMITS: Readonly<Record<Entry, number>> = {
 
 /** Several at once, and from the CommonJS build, of which a bundle has everything at first. */
 const TOGETHER = [
-  limit(['.', './axios'], 48_100),
-  limit(['.', './axios'], 52_300, 'cjs'),
+  limit(['.', './axios'], 50_000),
+  limit(['.', './axios'], 54_300, 'cjs'),
   limit(['./testing'], 35_500, 'cjs'),
 ]
 

@@ -12,7 +12,20 @@ const OF_TOKEN =
   '--scheme). The API may want a further key, or know a token only after some seconds.'
 const UNKNOWN = 'This response does not show whether the API accepts the token.'
 
-export const CALLS = {
+export type CallKind =
+  | 'call-rejected'
+  | 'call-forbidden'
+  | 'too-many-calls'
+  | 'headers-too-long'
+  | 'api-fails'
+  | 'other-status'
+  | 'call-redirected'
+  | 'web-page'
+  | 'about-the-call'
+  | 'about-the-token'
+  | 'no-good-call'
+
+export const CALLS: Readonly<Record<CallKind, CallOutcome>> = {
   'call-rejected': {
     statuses: [401],
     advice:
@@ -54,7 +67,7 @@ export const CALLS = {
     advice:
       'Pass another GOOD call, of the same API, which requires the token and succeeds with it, or try again later.',
   },
-} as const satisfies Readonly<Record<string, CallOutcome>>
+}
 
 /** The advice for a status from 400. */
 export function callAdviceOf(status: number): string {

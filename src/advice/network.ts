@@ -32,7 +32,7 @@ const RETURN_IT =
   'Let the fetch function return every response: with axios validateStatus: () => true, with got and ky throwHttpErrors: false.'
 
 /** What the errors of fetch mean. */
-export const NETWORK_FAILURES = {
+export const NETWORK_FAILURES: Readonly<Record<string, NetworkRow>> = {
   'headers-too-large': {
     step: 'response',
     codes: ['UND_ERR_HEADERS_OVERFLOW', 'HPE_HEADER_OVERFLOW'],
@@ -259,14 +259,14 @@ export const NETWORK_FAILURES = {
     ],
     words: /Connection reset by peer/,
   },
-} satisfies Readonly<Record<string, NetworkRow>>
+}
 
 /** Where no kind matches. */
-export const UNKNOWN_FAILURE = {
+export const UNKNOWN_FAILURE: NetworkRow = {
   step: 'connection',
   advice:
     'Check {authUrl}, the network, firewalls and proxies, and the fetch function, if the program has one of its own.{check}',
-} satisfies NetworkRow
+}
 
 function failureWith(isIts: (row: NetworkRow, kind: string) => boolean): NetworkFailure {
   const rows = Object.entries<NetworkRow>(NETWORK_FAILURES)

@@ -25,8 +25,23 @@ export interface Refusal extends Advice {
 const OTHER_SERVER =
   'A response without an OAuth error may come from another path, an API, a firewall or a gateway.'
 
+export type RefusalKind =
+  | 'too-many'
+  | 'server'
+  | 'server-500'
+  | 'server-501'
+  | 'format'
+  | 'grant-type'
+  | 'client'
+  | 'assertion'
+  | 'scope'
+  | 'audience'
+  | 'grant'
+  | 'no-endpoint'
+  | 'other'
+
 /** The kinds, in the order in which their words are looked for. */
-export const REFUSAL_KINDS = {
+export const REFUSAL_KINDS: Readonly<Record<RefusalKind, Refusal>> = {
   'too-many': {
     statuses: [429],
     isTemporary: true,
@@ -128,9 +143,7 @@ export const REFUSAL_KINDS = {
     advice:
       'Check that {authUrl}, {clientId}, {credential} and {audience} belong to one environment ({clientRefused}).',
   },
-} as const satisfies Readonly<Record<string, Refusal>>
-
-type RefusalKind = keyof typeof REFUSAL_KINDS
+}
 
 const KINDS = Object.keys(REFUSAL_KINDS) as RefusalKind[]
 

@@ -7,7 +7,22 @@ export const TOO_SHORT = 'is shorter than the request took'
 
 const OTHER_PATH = 'If its path is another one, or ends with a slash: {endpoints}.'
 
-export const RESPONSES = {
+export type ResponseKind =
+  | 'stood-still'
+  | 'slow-body'
+  | 'no-response'
+  | 'no-response-object'
+  | 'not-a-token-endpoint'
+  | 'no-token'
+  | 'incomplete-token'
+  | 'expired-token'
+  | 'redirect'
+  | 'redirect-here'
+  | 'no-connection-in-time'
+  | 'no-proxy'
+  | 'proxy-fails'
+
+export const RESPONSES: Readonly<Record<ResponseKind, Advice>> = {
   'stood-still': {
     advice: 'Try again: the process stood still, and {timeoutMs} had passed.',
   },
@@ -65,10 +80,10 @@ export const RESPONSES = {
       'Check whether the proxy allows this host, and the user name and the password (407) in HTTPS_PROXY (HTTP_PROXY for http: ' +
       'URLs). Or put the host into NO_PROXY (names and addresses, no ranges).',
   },
-} as const satisfies Readonly<Record<string, Advice>>
+}
 
 /** The kind of a response of which these fields are wrong. */
-export function unusableKindOf(issues: readonly ResponseIssue[]): keyof typeof RESPONSES {
+export function unusableKindOf(issues: readonly ResponseIssue[]): ResponseKind {
   if (issues.every(({ reason }) => reason === TOO_SHORT)) return 'expired-token'
   if (issues.every(({ field }) => field === 'expires_in' || field === 'token_type')) return 'incomplete-token'
   return issues.some(({ field }) => field === 'body') ? 'not-a-token-endpoint' : 'no-token'

@@ -7,7 +7,7 @@ export interface StoreFailure extends Advice, Signs {}
 const OTHER_STORE = 'With another store, call its get by itself.'
 
 /** What the codes of stores mean: directories, Redis, and what applies to both. */
-export const STORE_FAILURES = {
+export const STORE_FAILURES: Readonly<Record<string, StoreFailure>> = {
   'held-files': {
     codes: ['EBUSY', 'EACCES on Windows', 'EPERM on Windows'],
     advice:
@@ -107,7 +107,7 @@ export const STORE_FAILURES = {
     codes: ['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH'],
     advice: 'Check the host and the port in the URL, and whether Redis is running.',
   },
-} satisfies Readonly<Record<string, StoreFailure>>
+}
 
 /** Where no kind matches. */
 export const UNKNOWN_STORE_FAILURE: StoreFailure = {

@@ -1,26 +1,21 @@
 /** Where events are emitted: `onEvent` and the diagnostics channel. */
 import { type Channel, channel } from 'node:diagnostics_channel'
-import type { AuthEvent } from './events.ts'
-import { warnStoreFailed } from './warnings.ts'
+import type { AuthEvent, StoreFailedEvent } from './events.ts'
 
 const diagnostics: Channel = channel('merchant-auth')
 
 /** Emits an event, without its undefined fields. A function that creates it is called only if somebody listens. */
 export type Emit = (event: AuthEvent | (() => AuthEvent)) => void
 
-/**
- * Emits the events of one provider. Errors of `onEvent` are ignored. A store that fails while nobody listens is a process
- * warning.
- */
+/** Emits the events of one provider. Errors of `onEvent` are ignored. `unheard` gets failures of the store while nobody listens. */
 export function createEmit(
   onEvent: ((event: AuthEvent) => void) | undefined,
   environment: string | undefined,
-  store?: object,
+  unheard?: (event: StoreFailedEvent) => void,
 ): Emit {
   return (given) => {
     if (onEvent === undefined && !diagnostics.hasSubscribers) {
-      if (store !== undefined && typeof given === 'object' && given.type === 'store-failed')
-        warnStoreFailed(store, given)
+      if (typeof given === 'object' && given.type === 'store-failed') unheard?.(given)
       return
     }
     const event = eventOf(typeof given === 'function' ? given() : given, environment)

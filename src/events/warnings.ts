@@ -1,12 +1,11 @@
 /** Process warnings about mistakes that would otherwise go unnoticed: each is emitted once, with a code. */
 
-import { storeFailureOf } from '../advice/store.ts'
 import { inManual } from '../base/manual-link.ts'
 import { LEAST_SECRET, UsedSecrets } from '../base/redact.ts'
-import type { StoreFailedEvent, TokenWithheldEvent } from './events.ts'
+import type { TokenWithheldEvent } from './events.ts'
 
 /** Node.js prints the detail below the message. A log that records only `message` stays short. */
-function warn(code: `MERCHANT_AUTH_${string}`, message: string): void {
+export function warn(code: `MERCHANT_AUTH_${string}`, message: string): void {
   process.emitWarning(message, { code, detail: `See ${inManual(code.toLowerCase())}` })
 }
 
@@ -86,22 +85,6 @@ export function explanationOf({ reason, url, header, baseUrls }: CallWithoutToke
         change: `Remove it from calls to ${bases}.`,
       }
   }
-}
-
-const failedStores = new WeakSet<object>()
-
-/** Warns about a token store that failed while nobody listened to the events, once for each, however many providers share it. */
-export function warnStoreFailed(
-  store: object,
-  { operation, code }: Pick<StoreFailedEvent, 'operation' | 'code'>,
-): void {
-  if (failedStores.has(store)) return
-  failedStores.add(store)
-  warn(
-    'MERCHANT_AUTH_STORE_FAILED',
-    `The token store failed (${operation}${code === undefined ? '' : `, ${code}`}), so this process may request tokens of ` +
-      `its own.\n${storeFailureOf(code).advice} Further failures are store-failed events only: listen to them with onEvent.`,
-  )
 }
 
 /** More providers than this for one client are a mistake: probably one for each request. */

@@ -7,7 +7,8 @@ import { throwIfAborted } from '../base/waiting.ts'
 import { type Destinations, destinationsOf } from '../environment/destinations.ts'
 import type { Api, Environment } from '../environment/environment.ts'
 import { createEmit } from '../events/emit.ts'
-import type { TokenRejectedEvent } from '../events/events.ts'
+import type { StoreFailedEvent, TokenRejectedEvent } from '../events/events.ts'
+import { warnStoreFailed } from '../events/store-warning.ts'
 import { countProvider, uncountProvider, warnIfWeak } from '../events/warnings.ts'
 import {
   clientOf,
@@ -118,7 +119,8 @@ class ClientCredentialsProvider implements TokenProvider {
       timeoutMs,
     } = options
     const secrets = new UsedSecrets()
-    const emit = createEmit(onEvent, environment.name, store)
+    const unheard = store && ((event: StoreFailedEvent) => warnStoreFailed(store, event))
+    const emit = createEmit(onEvent, environment.name, unheard)
     this.environment = environment
     this.#options = options
     this.#limits = new RequestLimits(clock)

@@ -11,7 +11,7 @@ import {
 import { createStaticTokenProvider } from 'merchant-auth/testing'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { storeFailureOf } from '../../src/advice/store.ts'
-import { warnStoreFailed } from '../../src/events/warnings.ts'
+import { warnStoreFailed } from '../../src/events/store-warning.ts'
 import { MemoryStore } from '../store/memory-store.ts'
 import { ManualClock } from '../support/clock.ts'
 import { collectGarbage } from '../support/garbage.ts'

@@ -112,7 +112,8 @@ describe('README.md and docs', () => {
   })
 
   it('have a section of docs/troubleshooting.md for every warning, and no other', () => {
-    const source = readFileSync(join(root, 'src/events/warnings.ts'), 'utf8')
+    const files = ['warnings.ts', 'store-warning.ts'].map((name) => join(root, 'src/events', name))
+    const source = files.map((file) => readFileSync(file, 'utf8')).join('\n')
     const codes = [...source.matchAll(/'(MERCHANT_AUTH_\w+)'/g)].map(([, code]) => code)
     const headings = [...textOf('docs/troubleshooting.md').matchAll(/^### (\w+)$/gm)].map(
       ([, heading]) => heading,

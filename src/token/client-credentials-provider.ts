@@ -1,4 +1,4 @@
-/** The provider: who needs a token looks for one that will do, waits for the acquisition under way or begins one, and looks again. */
+/** The provider: who needs a token looks for one that will do, waits for the acquisition under way or begins one, looks again. */
 import { MINUTE_MS } from '../base/clock.ts'
 import { ConfigurationError, ProviderClosedError } from '../base/errors.ts'
 import { inManual } from '../base/manual-link.ts'

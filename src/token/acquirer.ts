@@ -97,7 +97,7 @@ export class Acquirer {
         credential,
         purpose,
         // If a failed attempt reports that a quota is nearly spent, a renewal leaves the rest to callers without a token.
-        mayRetry: () => this.#tokens.servable === undefined || limits.mayRequest(need),
+        mayRetry: () => this.#tokens.servable === undefined || limits.holdOn(need) === undefined,
       })
       const token = await request.send()
       limits.succeeded()

@@ -14,6 +14,7 @@ import {
   type AttachedRig,
   attachedFleet,
   attachedRig,
+  Issued,
   inDoubt,
   OTHER_URL,
   REFUSED_URL,
@@ -579,6 +580,25 @@ describe('renewToken, called by hand', () => {
   })
 })
 
+it('a renewal has its retries, although the API accepts another call with the current token meanwhile', async () => {
+  const made = rig([], { retries: 1 })
+  const issued = new Issued(made.endpoint, { expires_in: 36_000 })
+  const api = new ScriptedApi(made.provider, issued)
+  await api.call()
+  await api.call(REFUSED_URL)
+  await made.clock.advance(FIRST_DOUBT_MS)
+  for (let nth = 1; nth < FIRST_DOUBT; nth += 1) await api.call(REFUSED_URL)
+  made.endpoint.answers.push(async () => {
+    expect(await api.call()).toEqual([200, 2])
+    return new Response('', { status: 503 })
+  })
+  const renewing = api.call(REFUSED_URL)
+  await settled(20)
+  await made.clock.advance(1_000)
+  expect((await renewing).slice(-1)).toEqual([3])
+  expect(made.endpoint.count).toBe(4)
+})
+
 describe('processes with a store', () => {
   /** One process has renewed in vain, and another one has found its token: both are in doubt. */
   async function bothInDoubt() {
@@ -609,14 +629,17 @@ describe('processes with a store', () => {
     expect(fleet.endpoint.count).toBe(3)
   })
 
-  it('wait n seconds after a renewal of another one that failed', async () => {
+  it.each([
+    ['n seconds', FIRST_DOUBT_MS - 1],
+    ['n 401s in a row', FIRST_DOUBT_MS + 1_000],
+  ])('wait for %s after a renewal of another one that failed', async (_, ms) => {
     const { fleet, start } = attachedFleet()
     const [one, other] = [start(), start()]
     await one.api.call()
     await other.api.call()
     fleet.endpoint.answers.push(status(400))
     await one.api.call(REFUSED_URL)
-    await fleet.skip(FIRST_DOUBT_MS - 1)
+    await fleet.skip(ms)
     expect(await other.api.call(REFUSED_URL)).toEqual([401, 1])
     expect(suppressedIn(other)).toMatchObject([{ reason: 'accepted' }])
     expect(fleet.endpoint.count).toBe(2)
@@ -633,18 +656,6 @@ describe('processes with a store', () => {
     await fleet.skip(1_000)
     api.accepts = () => false
     expect(await api.call()).toEqual([401, 2, 1, 3])
-  })
-
-  it('adopt the doubt of another one, which a renewal that failed began, before they renew', async () => {
-    const { fleet, start } = attachedFleet()
-    const [one, other] = [start(), start()]
-    await one.api.call()
-    await other.api.call()
-    fleet.endpoint.answers.push(status(400))
-    await one.api.call(REFUSED_URL)
-    await fleet.skip(5_000)
-    expect(await other.api.call(REFUSED_URL)).toEqual([401, 1])
-    expect(fleet.endpoint.count).toBe(2)
   })
 
   it('are in no doubt after a token that another one had asked for, which is no renewal', async () => {

@@ -28,30 +28,44 @@ function patternOf(code: string): RegExp | undefined {
   return new RegExp(`^${code.replace(/[.()]/g, '\\$&').replaceAll('*', any)}$`, 's')
 }
 
-/** What a server may want besides: only said where the body is not a form already. */
-const FORM = ', or a form instead of JSON{form}'
-
 /** What a reader can change, by the name of the option: in an error the option itself, in `check` its variable or flag. */
 export type Words = Readonly<Record<string, string>>
+
+/** How a token request can be sent. */
+interface RequestWay {
+  readonly bodyFormat?: string | undefined
+  readonly tokenEndpointAuthMethod?: string | undefined
+}
+
+/** The words for the ways that a request was not sent in, each an option with its value. */
+export function otherWays(
+  { bodyFormat, tokenEndpointAuthMethod }: RequestWay,
+  write: (option: keyof RequestWay, value: string) => string = (option, value) => `${option}: '${value}'`,
+): Words {
+  const method = tokenEndpointAuthMethod === 'client_secret_basic' ? 'post' : 'basic'
+  return {
+    bodyFormat: write('bodyFormat', bodyFormat === 'form' ? 'json' : 'form'),
+    authMethod: write('tokenEndpointAuthMethod', `client_secret_${method}`),
+  }
+}
 
 /** The words of an error. */
 export const OPTIONS: Words = {
   check: ' npx merchant-auth check says more.',
-  form: '',
+  tokenPath: 'environment.tokenPath',
+  ...otherWays({}),
   circle: '',
   later: '',
   credential: 'clientSecret',
   clientRefused: inManual('the-token-endpoint-rejects-the-client'),
   tooMany: inManual('429-from-the-token-endpoint'),
   unusable: inManual('an-unusable-token-response'),
-  endpoints: 'merchant-auth/docs/another-token-endpoint.md',
+  endpoints: 'merchant-auth/docs/token-endpoint.md',
 }
 
 /** What to do about a failure, in the words of an error. */
 export function adviceOf({ advice }: Advice, words: Words = OPTIONS): string {
-  return advice
-    .replace('{form}', words['form'] ? FORM : '')
-    .replace(/\{(\w+)\}/g, (_, name: string) => words[name] ?? name)
+  return advice.replace(/\{(\w+)\}/g, (_, name: string) => words[name] ?? name)
 }
 
 /** What to do about a failure, in the words of `check`. */

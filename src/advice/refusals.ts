@@ -31,8 +31,10 @@ export type RefusalKind =
   | 'server-500'
   | 'server-501'
   | 'format'
+  | 'fields'
   | 'grant-type'
   | 'client'
+  | 'basic'
   | 'assertion'
   | 'scope'
   | 'audience'
@@ -57,7 +59,7 @@ export const REFUSAL_KINDS: Readonly<Record<RefusalKind, Refusal>> = {
     statuses: [500],
     isTemporary: true,
     advice:
-      'Try again later{later}: the token endpoint is in trouble. Some want another client ID or secret{form}.',
+      'Try again later{later}: the token endpoint is in trouble. Some want another client ID or secret, or {bodyFormat}.',
   },
   'server-501': {
     statuses: [501],
@@ -74,15 +76,20 @@ export const REFUSAL_KINDS: Readonly<Record<RefusalKind, Refusal>> = {
       /^(?!.*\b(?:invalid|wrong|incorrect)\b).*client_(?:id|secret|assertion).*\b(?:missing|required)\b/i,
     ],
     advice:
+      'Set {bodyFormat}: the token endpoint does not read JSON. If it still misses the client, set {authMethod}.',
+  },
+  // Of a form, and where nothing says what is missing:
+  fields: {
+    advice:
       'Check {authUrl}, {clientId} and {audience}, and what the token endpoint requires: a further field, or fewer ' +
-      '({tokenParameters}), or the client ID and {credential} in another way ({endpoints}){form}.',
+      '({tokenParameters}), or {bodyFormat}, or {authMethod} ({endpoints}).',
   },
   'grant-type': {
     errors: ['unsupported_grant_type'],
     words: [/grant[_ ]type/i],
     advice:
       'Check {authUrl}, and whether the service has the client credentials grant, or a grant_type of its own ' +
-      '({endpoints}){form}.',
+      '({endpoints}), or {bodyFormat}.',
   },
   client: {
     errors: ['invalid_client'],
@@ -94,11 +101,17 @@ export const REFUSAL_KINDS: Readonly<Record<RefusalKind, Refusal>> = {
     ],
     advice:
       'Compare {clientId}, {credential} and {authUrl}: they belong to one environment, and the secret is the latest one, ' +
-      'without a stray quote or space. If they do, check how the endpoint expects them ({clientRefused}).',
+      'without a stray quote or space. If they do, set {authMethod} ({clientRefused}).',
     inCheck:
       'Compare the client ID and secret with what the service shows: both belong to this environment, the secret is the latest ' +
-      'one, without a stray quote or space, and the client is enabled. Otherwise the endpoint expects them in another way ' +
-      `({endpoints}){form}. ${OTHER_SERVER}`,
+      'one, without a stray quote or space, and the client is enabled. Otherwise set {authMethod}, or {bodyFormat} ' +
+      `({endpoints}). ${OTHER_SERVER}`,
+  },
+  // The response asks for it in its WWW-Authenticate:
+  basic: {
+    advice:
+      'Set {authMethod}, as the response asks for HTTP Basic. If that does not help, compare {clientId}, {credential} and ' +
+      '{authUrl} ({clientRefused}).',
   },
   assertion: {
     words: [/(?:\b|_)assertion\b/i, /\b(?:jwt|jws|aud|iss|iat|nbf|jti|kid)\b/i],
@@ -121,11 +134,11 @@ export const REFUSAL_KINDS: Readonly<Record<RefusalKind, Refusal>> = {
     statuses: [403],
     words: [/\baudience\b/i],
     advice:
-      'Check {audience} character by character, and whether this client may ask for it, or has to send none ({clientRefused}). ' +
+      'Check {audience} character by character, and whether this client may ask for it, or set {tokenPath} and leave it out. ' +
       'Without an OAuth error, also check {clientId}, {credential}, and a firewall or a gateway.',
     inCheck:
       'Check {audience} character by character, including a slash at the end: it belongs to the environment of {authUrl}, this ' +
-      'client may request it, and the endpoint takes one ({endpoints}). Some return this for a wrong client ID ' +
+      'client may request it; with {tokenPath}, leave it out. Some return this for a wrong client ID ' +
       `or secret, too. ${OTHER_SERVER}`,
   },
   grant: {
@@ -136,8 +149,7 @@ export const REFUSAL_KINDS: Readonly<Record<RefusalKind, Refusal>> = {
   'no-endpoint': {
     statuses: [404, 405, 410],
     advice:
-      'Check {authUrl}, which /oauth/token is appended to: this URL is no token endpoint. If its path is another one: ' +
-      '{endpoints}.',
+      'Check {authUrl}, or set {tokenPath}, which is /oauth/token otherwise: this URL is not a token endpoint.',
   },
   other: {
     advice:
@@ -147,16 +159,30 @@ export const REFUSAL_KINDS: Readonly<Record<RefusalKind, Refusal>> = {
 
 const KINDS = Object.keys(REFUSAL_KINDS) as RefusalKind[]
 
-/** The kind for a status and an OAuth error. `isAssertion`: whether the client proves its identity by an assertion. */
+/** How the request was sent, and what its response asks for. */
+export interface RefusedRequest {
+  /** Whether the client proves its identity by an assertion. */
+  readonly isAssertion?: boolean
+  readonly isForm?: boolean
+  /** Whether the response asks for HTTP Basic, and the request had none. */
+  readonly needsBasic?: boolean
+}
+
+/** The kind for a status and an OAuth error. */
 export function refusalOf(
   status: number,
   oauth: OAuthError,
-  { isAssertion = false }: { readonly isAssertion?: boolean } = {},
+  request: RefusedRequest = {},
 ): Refusal & { readonly kind: RefusalKind } {
-  const found = kindOf(status, oauth)
-  const proof = isAssertion ? 'assertion' : 'client'
-  const kind = found === 'client' || found === 'assertion' ? proof : found
+  const kind = kindFor(kindOf(status, oauth), request)
   return { kind, ...REFUSAL_KINDS[kind] }
+}
+
+function kindFor(found: RefusalKind, { isAssertion, isForm, needsBasic }: RefusedRequest): RefusalKind {
+  if (found === 'format') return isForm ? 'fields' : 'format'
+  if (found !== 'client' && found !== 'assertion') return found
+  if (isAssertion) return 'assertion'
+  return needsBasic ? 'basic' : 'client'
 }
 
 function kindWith(isIts: (refusal: Refusal) => boolean | undefined): RefusalKind | undefined {
@@ -186,5 +212,5 @@ function kindOf(status: number, { error = '', errorDescription, detail = '' }: O
     said.includes('invalid_request') || said.every((text) => /^(?:(?:\d{3} )?bad request\.?)?$/.test(text))
   const isIncomplete = /\b(?:required|missing)\b/i.test(words)
   const isUnread = (status === 400 || status === 422) && (isVague || isIncomplete)
-  return byStatus ?? (isUnread ? 'format' : 'other')
+  return byStatus ?? (isUnread ? 'fields' : 'other')
 }

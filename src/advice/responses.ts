@@ -5,7 +5,10 @@ import type { Advice } from './failure.ts'
 /** What is wrong with the `expires_in` of a token that has no life left. */
 export const TOO_SHORT = 'is shorter than the request took'
 
-const OTHER_PATH = 'If its path is another one, or ends with a slash: {endpoints}.'
+/** What is wrong with an `expires_in` that is not there. */
+export const NO_LIFETIME = 'is missing'
+
+const OTHER_PATH = 'If its path is another one, or ends with a slash, set {tokenPath}.'
 
 export type ResponseKind =
   | 'stood-still'
@@ -16,6 +19,7 @@ export type ResponseKind =
   | 'no-token'
   | 'incomplete-token'
   | 'expired-token'
+  | 'no-lifetime'
   | 'redirect'
   | 'redirect-here'
   | 'no-connection-in-time'
@@ -57,6 +61,9 @@ export const RESPONSES: Readonly<Record<ResponseKind, Advice>> = {
     advice:
       'Try again in a second. If expires_in is always 0, the option fetch says how long a token lives ({unusable}).',
   },
+  'no-lifetime': {
+    advice: 'Set {lifetimeIfMissingMs} to the time for which the service says that its tokens live.',
+  },
   redirect: {
     advice: 'Correct {authUrl}: typical causes are http instead of https, and another host name.',
   },
@@ -85,6 +92,7 @@ export const RESPONSES: Readonly<Record<ResponseKind, Advice>> = {
 /** The kind of a response of which these fields are wrong. */
 export function unusableKindOf(issues: readonly ResponseIssue[]): ResponseKind {
   if (issues.every(({ reason }) => reason === TOO_SHORT)) return 'expired-token'
+  if (issues.every(({ reason }) => reason === NO_LIFETIME)) return 'no-lifetime'
   if (issues.every(({ field }) => field === 'expires_in' || field === 'token_type')) return 'incomplete-token'
   return issues.some(({ field }) => field === 'body') ? 'not-a-token-endpoint' : 'no-token'
 }

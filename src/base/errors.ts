@@ -118,7 +118,7 @@ export class TokenRequestError extends MerchantAuthError {
   readonly retryable: boolean
   /**
    * What the message says of the response: the redacted redirect location, what an error body of another shape says, the
-   * delay (ms) of Retry-After, and the spent quotas. Not enumerable.
+   * delay (ms) of Retry-After, the spent quotas, and the kind of the refusal. Not enumerable.
    * @internal
    */
   declare readonly answer:
@@ -127,6 +127,7 @@ export class TokenRequestError extends MerchantAuthError {
         readonly detail?: string | undefined
         readonly retryAfterMs?: number | undefined
         readonly quotas?: readonly Quota[] | undefined
+        readonly kind?: string | undefined
       }
     | undefined
 

@@ -76,8 +76,9 @@ function percentDecoded(secret: string): string {
   return new URLSearchParams(`=${field}`).get('') ?? secret
 }
 
-function formEncoded(secret: string): string {
-  return String(new URLSearchParams([['', secret]])).slice(1)
+/** A text as a form contains it (application/x-www-form-urlencoded). */
+export function formEncoded(text: string): string {
+  return String(new URLSearchParams([['', text]])).slice(1)
 }
 
 /** The base64 of a secret at each of the three offsets in a longer text, without the characters that other text affects. */

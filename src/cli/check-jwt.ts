@@ -9,11 +9,12 @@ import { instantText } from './terminal.ts'
 const TOLERANCE_S = 30
 
 /** Where `expires_in` says more than `exp`. */
-const TOO_LATE = ' If APIs reject it after exp, see docs/another-token-endpoint.md.'
+const TOO_LATE = ' If APIs reject it after exp, see docs/token-endpoint.md.'
 
 /** What the claims are compared with, and what makes them fit to be shown. */
 interface JwtContext {
-  readonly audience: string
+  /** Undefined where none was requested. */
+  readonly audience: string | undefined
   readonly lifetimeMs: number
   readonly show: (text: string) => string
 }
@@ -37,11 +38,15 @@ export function jwtFindings({ value }: AccessToken, { audience, lifetimeMs, show
 
   const audiences = [aud].flat()
   const audText = `aud ${show(audiences.map(textOf).join(', '))}`
-  const other = `The requested audience is ${show(audience)}. If the APIs reject the token, this may be why.`
   if (aud === undefined || audiences.length === 0)
     add('aud is missing', 'APIs that check it reject the token.')
-  else if (audiences.includes(audience)) add(`${audText}, as requested`)
-  else add(audText, other)
+  else if (audience !== undefined && audiences.includes(audience)) add(`${audText}, as requested`)
+  else if (audience === undefined) add(audText)
+  else
+    add(
+      audText,
+      `The requested audience is ${show(audience)}. If the APIs reject the token, this may be why.`,
+    )
 
   if (typeof exp === 'number') {
     // Compared with `iat` only: the clock of this machine may differ from the service's.
@@ -57,7 +62,7 @@ export function jwtFindings({ value }: AccessToken, { audience, lifetimeMs, show
   } else add('exp is missing, or is not a number')
 
   if (typeof nbf === 'number' && typeof iat === 'number' && nbf - iat >= 1) {
-    const advice = `APIs may reject it for ${nbf - iat} s after it was issued (docs/another-token-endpoint.md).`
+    const advice = `APIs may reject it for ${nbf - iat} s after it was issued (docs/token-endpoint.md).`
     add(`nbf ${instantText(nbf)}`, advice)
   }
   return findings

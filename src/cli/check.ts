@@ -199,7 +199,7 @@ class Check {
     const fields = shown(tokenParameters)
     const data = {
       tokenEndpoint: show(tokenEndpoint(environment)),
-      audience: show(environment.audience),
+      audience: environment.audience && show(environment.audience),
       apiUrls: areNamed ? Object.fromEntries(apis) : apis.map(([, url]) => url),
       ...(fields.length > 0 && { tokenParameters: Object.fromEntries(fields) }),
       clientId: show(clientId),
@@ -211,7 +211,7 @@ class Check {
     const hash = secretSha256 === undefined ? '' : `, SHA-256 ${secretSha256}…`
     const text = [
       `token endpoint\t${data.tokenEndpoint}`,
-      `audience\t${data.audience}`,
+      `audience\t${data.audience ?? '(none)'}`,
       `API URLs\t${apis.map(([key, url]) => (areNamed ? `${url} (${key})` : url)).join('\n\t')}`,
       ...fields.map(([key, value]) => `parameter\t${key}=${value}`),
       `client ID\t${data.clientId}`,
@@ -275,7 +275,7 @@ class Check {
     }
   }
 
-  #reportToken(token: AccessToken, audience: string): void {
+  #reportToken(token: AccessToken, audience: string | undefined): void {
     const { show } = this.#redactor
     const { expiresAt } = token
     const lifetimeMs = this.#acquired?.lifetimeMs ?? expiresAt - Date.now()

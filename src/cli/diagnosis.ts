@@ -1,7 +1,7 @@
 /** What a failed request means: the step at which it failed, why, and what to do, from the error's own codes. */
-import { type Advice, checkAdviceOf, type Words } from '../advice/failure.ts'
+import { type Advice, checkAdviceOf, otherWays, type Words } from '../advice/failure.ts'
 import { BROKEN_OFF, NO_DNS, networkFailureOf } from '../advice/network.ts'
-import { refusalOf } from '../advice/refusals.ts'
+import { REFUSAL_KINDS, type RefusalKind } from '../advice/refusals.ts'
 import { RESPONSES, unusableKindOf } from '../advice/responses.ts'
 import {
   ConfigurationError,
@@ -89,28 +89,33 @@ const VARIABLES: Words = {
   audience: 'MERCHANT_AUTH_AUDIENCE',
   tokenParameters: '--token-parameter NAME=VALUE',
   timeoutMs: '--timeout-ms',
+  tokenPath: 'MERCHANT_AUTH_TOKEN_PATH',
+  lifetimeIfMissingMs: 'MERCHANT_AUTH_LIFETIME_IF_MISSING_SECONDS',
   check: '',
-  form: '',
   circle: '',
   later: '',
   clientRefused: 'docs/troubleshooting.md#the-token-endpoint-rejects-the-client',
   tooMany: 'docs/troubleshooting.md#429-from-the-token-endpoint',
   unusable: 'docs/troubleshooting.md#an-unusable-token-response; the command cannot use it',
-  endpoints: 'docs/another-token-endpoint.md',
+  endpoints: 'docs/token-endpoint.md',
 }
 
-/** What to do about a rejection. */
+/** The variables for how a token request is sent. */
+const WAYS = {
+  bodyFormat: 'MERCHANT_AUTH_BODY_FORMAT',
+  tokenEndpointAuthMethod: 'MERCHANT_AUTH_TOKEN_ENDPOINT_AUTH_METHOD',
+} as const
+
+/** What to do about a rejection; about a 429 that another process got, which has no answer here. */
 function adviceForRejection(
-  { status = 0, error, errorDescription, answer }: TokenRequestError,
+  { answer }: TokenRequestError,
   options: Partial<TokenProviderOptions> = {},
 ): string {
-  const isAssertion = options.clientAssertion !== undefined
-  const refusal = refusalOf(status, { error, errorDescription, detail: answer?.detail }, { isAssertion })
-  return checkAdviceOf(refusal, {
+  return checkAdviceOf(REFUSAL_KINDS[answer?.kind as RefusalKind] ?? REFUSAL_KINDS['too-many'], {
     ...VARIABLES,
-    ...(isAssertion && { credential: 'the assertion' }),
+    ...otherWays(options, (option, value) => `${WAYS[option]}=${value}`),
+    ...(options.clientAssertion && { credential: 'the assertion' }),
     ...(options.tokenParameters && { tokenParameters: 'MERCHANT_AUTH_TOKEN_PARAMETERS' }),
-    form: options.bodyFormat === 'form' ? '' : ' (--body-format form)',
     later: laterIn(answer),
   })
 }

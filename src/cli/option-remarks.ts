@@ -46,7 +46,7 @@ export function optionRemarks(
     const text = `the ${what} contains a line break, an invisible character or one that is not ASCII, or ends with \\n`
     remarks.push({ result: 'warning', text, advice: 'It may have come along with a copy: copy it anew.' })
   }
-  for (const [what, value] of Object.entries({ ...credentials, audience: environment.audience })) {
+  for (const [what, value] of Object.entries({ ...credentials, audience: environment.audience ?? '' })) {
     if (!NOTHING.test(value)) continue
     const text = `the ${what} is the word for a missing value, such as undefined or null`
     const advice = 'A program or a template wrote it: set the value itself.'

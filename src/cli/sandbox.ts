@@ -31,6 +31,8 @@ const FLAGS = {
   port: { type: 'string' },
   'production-port': { type: 'string' },
   client: { type: 'string', multiple: true },
+  'token-path': { type: 'string' },
+  'token-endpoint-auth-method': { type: 'string' },
   'shared-api-url': { type: 'boolean' },
   json: { type: 'boolean' },
   'lifetime-seconds': { type: 'string' },
@@ -57,6 +59,10 @@ Prints the variables for clients on stdout, and everything else on stderr.
   --production-port N    port of production; default: 0
   --client ID:SECRET     accept this client, not a new one; repeatable; never
                          real credentials
+  --token-path PATH      path of the token endpoint, which then needs no
+                         audience; default: /oauth/token
+  --token-endpoint-auth-method METHOD
+                         client_secret_post (default) or client_secret_basic
   --shared-api-url       one base URL for both APIs
   --json                 log requests as JSON lines, for programs
 
@@ -147,6 +153,8 @@ async function start(flags: SandboxFlags, onRequest: SandboxOptions['onRequest']
     host: flags.host,
     clients: flags.client?.map(clientOf),
     ports: { test: numberOf(flags.port), production: numberOf(flags['production-port']) },
+    tokenPath: flags['token-path'],
+    tokenEndpointAuthMethod: flags['token-endpoint-auth-method'],
     sharedApiUrl: flags['shared-api-url'],
     onRequest,
     lifetimeSeconds: numberOf(flags['lifetime-seconds']),

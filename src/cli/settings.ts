@@ -27,7 +27,7 @@ import {
   VARIABLE_NAMES,
   type Variables,
 } from '../options/variables.ts'
-import { type CommandContext, choiceOf, type FlagValues, UsageError } from './command.ts'
+import { type CommandContext, type FlagValues, UsageError } from './command.ts'
 import type { Dotenv } from './dotenv.ts'
 
 const WHAT = 'The configuration cannot be used'
@@ -35,26 +35,33 @@ const WHAT = 'The configuration cannot be used'
 /** The flags of every command that requests a token. */
 export const SETTINGS_FLAGS = {
   'auth-url': { type: 'string' },
+  'token-path': { type: 'string' },
   audience: { type: 'string' },
   'api-url': { type: 'string', multiple: true },
   'client-id': { type: 'string' },
   'client-secret-file': { type: 'string' },
   'client-assertion-file': { type: 'string' },
+  'token-endpoint-auth-method': { type: 'string' },
+  'body-format': { type: 'string' },
+  'lifetime-if-missing-seconds': { type: 'string' },
   'token-parameter': { type: 'string', multiple: true },
   'timeout-ms': { type: 'string' },
   store: { type: 'string' },
-  'body-format': { type: 'string' },
   dotenv: { type: 'string' },
 } as const
 
 /** The flags by the variables that they override. */
 const FLAG_OF = {
   MERCHANT_AUTH_URL: 'auth-url',
+  MERCHANT_AUTH_TOKEN_PATH: 'token-path',
   MERCHANT_AUTH_AUDIENCE: 'audience',
   MERCHANT_AUTH_API_URLS: 'api-url',
   MERCHANT_AUTH_CLIENT_ID: 'client-id',
   MERCHANT_AUTH_CLIENT_SECRET_FILE: 'client-secret-file',
   MERCHANT_AUTH_CLIENT_ASSERTION_FILE: 'client-assertion-file',
+  MERCHANT_AUTH_TOKEN_ENDPOINT_AUTH_METHOD: 'token-endpoint-auth-method',
+  MERCHANT_AUTH_BODY_FORMAT: 'body-format',
+  MERCHANT_AUTH_LIFETIME_IF_MISSING_SECONDS: 'lifetime-if-missing-seconds',
   MERCHANT_AUTH_TOKEN_PARAMETERS: 'token-parameter',
   MERCHANT_AUTH_TIMEOUT_MS: 'timeout-ms',
   [STORE_VARIABLE]: 'store',
@@ -62,10 +69,9 @@ const FLAG_OF = {
 
 export const SETTINGS_HELP: string = `Configuration, by flags or by variables; flags take precedence:
 ${Object.entries(FLAG_OF)
-  .map(([variable, flag]) => `${`  --${flag} VALUE`.padEnd(33)}${variable}\n`)
-  .join('')}                                 MERCHANT_AUTH_CLIENT_SECRET; it has no flag
-  --body-format FORMAT           json or form; default: json
-  --dotenv FILE                  more variables; those set take precedence`
+  .map(([variable, flag]) => `${`  --${flag} VALUE`.padEnd(39)}${variable}\n`)
+  .join('')}${' '.repeat(39)}MERCHANT_AUTH_CLIENT_SECRET; no flag
+  --dotenv FILE                        more variables; those set take precedence`
 
 /** Advice where variables are missing: a file `.env` that may set them. It is not read: nobody asked for that. */
 export function unreadDotenv(
@@ -109,7 +115,6 @@ export interface Sources {
   /** Where the store is. */
   readonly location: ReturnType<typeof locateStore>
   readonly dotenv: Dotenv | undefined
-  readonly bodyFormat: 'json' | 'form'
 }
 
 /** What reads the sources. */
@@ -128,7 +133,6 @@ export async function readSources(
   flags: FlagValues<typeof SETTINGS_FLAGS>,
   { env, signal, locate }: SourcesContext,
 ): Promise<Sources> {
-  const bodyFormat = choiceOf('--body-format', flags['body-format'], ['json', 'form']) ?? 'json'
   const given: Partial<OperatorPath> = flags.dotenv === undefined ? {} : operatorPath(flags.dotenv)
   const file: FileText = given.flaw === undefined ? await readFileOf(given.path, decodeFile, signal) : given
   if (file.flaw !== undefined) throw new ConfigurationError(WHAT, [{ option: '--dotenv', ...file.flaw }])
@@ -145,7 +149,7 @@ export async function readSources(
   const secret =
     (secretFile === undefined ? withoutLineBreak(variables[variable] ?? '') : secretContent.text) ?? ''
   const location = locate(variables[STORE_VARIABLE])
-  return { variables, secret, secretFile, secretContent, location, dotenv, bodyFormat }
+  return { variables, secret, secretFile, secretContent, location, dotenv }
 }
 
 /**
@@ -155,7 +159,7 @@ export async function readSources(
  * @throws UsageError if there is a store, and no secret that its entries can be encrypted with
  */
 export function optionsFrom(sources: Sources): TokenProviderOptions {
-  const { variables, secret, secretContent, location, bodyFormat } = sources
+  const { variables, secret, secretContent, location } = sources
   const flaws = { flaw: secretContent.flaw, storeFlaw: location?.flaw }
   const options = readVariables(variables, { readCredential: () => secret, ...flaws })
   const placeholders = placeholderProblems({ ...variables, [credentialSource(variables).variable]: secret })
@@ -165,7 +169,7 @@ export function optionsFrom(sources: Sources): TokenProviderOptions {
     throw new UsageError(
       'A store needs a client secret, which encrypts its entries, instead of an assertion. Without the store: --store=',
     )
-  return { ...options, bodyFormat }
+  return options
 }
 
 /** Values of the README's `.env`. Programs may use them, as tests without a network do; here a request would follow. */

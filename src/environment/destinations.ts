@@ -1,7 +1,7 @@
 /** Which URLs may get the token: decided on the URL that is sent, after parsing has resolved dot segments and backslashes. */
 
 import { parseUrl } from '../base/urls.ts'
-import { type Api, apisOf, type Environment, TOKEN_PATH, tokenEndpoint } from './environment.ts'
+import { type Api, apisOf, type Environment, tokenEndpoint } from './environment.ts'
 
 /** How a URL relates to an environment. */
 export interface Destination {
@@ -55,7 +55,7 @@ export function destinationsOf(environment: Environment): Destinations {
   let lastUrl = ''
   return (url) => {
     if (url !== lastUrl) {
-      last = plainMatch(bases, url) ?? parsedMatch(bases, url, endpoint)
+      last = plainMatch(bases, url, endpoint) ?? parsedMatch(bases, url, endpoint)
       lastUrl = url
     }
     return last
@@ -68,9 +68,9 @@ export function mayKeepToken(url: string, target: string, destinations: Destinat
 }
 
 /** The common case, without parsing: a URL that starts with exactly a known base URL. */
-function plainMatch(bases: readonly Base[], url: string): Destination | undefined {
+function plainMatch(bases: readonly Base[], url: string, endpoint = ' '): Destination | undefined {
   const base = bases.find((base) => url.startsWith(base.url))
-  if (base === undefined || url.includes(TOKEN_PATH)) return undefined
+  if (base === undefined || url.startsWith(endpoint)) return undefined
   PLAIN_REST.lastIndex = base.url.length
   return PLAIN_REST.test(url) ? base.destination : undefined
 }

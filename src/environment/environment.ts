@@ -5,19 +5,40 @@ import { isMissing, membersOf } from '../base/schema.ts'
 import { parseUrl } from '../base/urls.ts'
 
 /** One environment of the service: its token endpoint, its audience and its APIs. */
-export interface Environment {
+export type Environment = EnvironmentAddresses & (WithAudience | WithTokenPath)
+
+/** What is requested where the token endpoint has the service's own path. @inline */
+export interface WithAudience {
+  /** The audience to request tokens for, usually a URL. It is sent unchanged; with a `tokenPath` it may be absent. */
+  readonly audience: string
+  /**
+   * The path of the token endpoint, which is appended to `authUrl`: begins with one `/`, without a query or a fragment. A slash
+   * at its end is kept. `''`: `authUrl` is the whole URL.
+   * @default '/oauth/token'
+   */
+  readonly tokenPath?: string | undefined
+}
+
+/** What is requested from another token endpoint. @inline */
+export interface WithTokenPath {
+  /** The audience to request tokens for; not sent if absent. */
+  readonly audience?: string | undefined
+  /** The path of the token endpoint, as above. */
+  readonly tokenPath: string
+}
+
+/** Where an environment is. @inline */
+export interface EnvironmentAddresses {
   /**
    * A name for events, for example `test`.
    * @default none; with `defineEnvironments`, the environment's key
    */
   readonly name?: string | undefined
   /**
-   * Base URL of the token endpoint, which is `{authUrl}/oauth/token`; the whole URL is accepted, too. https, or http on a
-   * loopback host.
+   * Base URL of the token endpoint, which is `{authUrl}{tokenPath}`. Without `tokenPath`, the whole URL with `/oauth/token` is
+   * accepted, too. https, or http on a loopback host.
    */
   readonly authUrl: string
-  /** The audience to request tokens for, usually a URL. It is sent unchanged. */
-  readonly audience: string
   /**
    * Base URLs (at least one) of the merchant API and the in-store API: by name, `{ merchant: …, inStore: … }`, or as a
    * list. Only URLs below one of them get the token: same origin, and a path that is equal or continues after a `/`.
@@ -65,12 +86,14 @@ function entriesOf(apiUrls: Environment['apiUrls']): readonly Entry[] {
   )
 }
 
-/** The path of a token endpoint below its `authUrl`. */
+/** The path of the service's own token endpoint below its `authUrl`. */
 export const TOKEN_PATH = '/oauth/token'
 
-/** The token endpoint of an environment. */
-export function tokenEndpoint({ authUrl }: Pick<Environment, 'authUrl'>): string {
-  return withoutTokenPath(canonicalUrl(authUrl)) + TOKEN_PATH
+/** The token endpoint of an environment, as the URL parser normalizes it. */
+export function tokenEndpoint({ authUrl, tokenPath }: Pick<Environment, 'authUrl' | 'tokenPath'>): string {
+  if (tokenPath === undefined) return withoutTokenPath(canonicalUrl(authUrl)) + TOKEN_PATH
+  const { origin, pathname } = new URL(tokenPath === '' ? authUrl : canonicalUrl(authUrl) + tokenPath)
+  return origin + pathname
 }
 
 function withoutTokenPath(authUrl: string): string {
@@ -93,14 +116,15 @@ export function checkEnvironment(value: unknown, at: string, key?: string): Envi
     return [{ option: at, ...flawOf(value, 'must be an object with authUrl, audience and apiUrls') }]
   const given = value as Environment
   if (copies.has(given) && (key === undefined || given.name !== undefined)) return given
-  const { name = key, authUrl, audience, apiUrls, allowInsecureRequests } = given
+  const { name = key, authUrl, tokenPath, audience, apiUrls, allowInsecureRequests } = given
   const insecure = allowInsecureRequests === true
   const entries = typeof apiUrls === 'object' && apiUrls !== null ? entriesOf(apiUrls) : []
   const flaws: [option: string, flaw: Flaw | undefined][] = [
     ['name', name === undefined ? undefined : textFlaw(name)],
     ['allowInsecureRequests', isOptionalBoolean(allowInsecureRequests) ? undefined : NOT_BOOLEAN],
     ['authUrl', baseUrlFlaw(authUrl, insecure)],
-    ['audience', textFlaw(audience)],
+    ['tokenPath', tokenPath === undefined ? undefined : tokenPathFlaw(tokenPath)],
+    ['audience', audience === undefined && tokenPath !== undefined ? undefined : textFlaw(audience)],
     ['apiUrls', entries.length > 0 ? undefined : apiUrlsFlaw(apiUrls)],
     ...entries.map(({ place, url }): [string, Flaw | undefined] => [place, apiUrlFlaw(url, insecure)]),
   ]
@@ -108,9 +132,15 @@ export function checkEnvironment(value: unknown, at: string, key?: string): Envi
     flaw === undefined ? [] : { option: `${at}.${option}`, ...flaw },
   )
   // What was checked, because an instance of a class loses its getters in a copy.
-  return problems.length > 0
-    ? problems
-    : frozenEnvironment({ name, authUrl, audience, apiUrls, allowInsecureRequests })
+  if (problems.length > 0) return problems
+  return frozenEnvironment({
+    name,
+    authUrl,
+    tokenPath,
+    audience,
+    apiUrls,
+    allowInsecureRequests,
+  } as Environment)
 }
 
 const NOT_BOOLEAN: Flaw = { kind: 'invalid', reason: 'must be true or false' }
@@ -126,6 +156,16 @@ function flawOf(value: unknown, reason: string): Flaw {
 
 function textFlaw(value: unknown): Flaw | undefined {
   return typeof value === 'string' && value !== '' ? undefined : flawOf(value, 'must be a non-empty string')
+}
+
+/** What is wrong with the path of a token endpoint. */
+export function tokenPathFlaw(value: unknown): Flaw | undefined {
+  if (value === '' || (typeof value === 'string' && /^\/(?!\/)[^\s?#|\\]*$/.test(value))) return undefined
+  return {
+    kind: 'invalid',
+    reason:
+      "must begin with one /, without a query, a fragment or white space, or be '', where authUrl is the whole URL",
+  }
 }
 
 function apiUrlsFlaw(value: unknown): Flaw {
@@ -211,11 +251,12 @@ export function defineEnvironments<const T extends Readonly<Record<string, Envir
 
 /** A frozen copy of an environment, without any other properties. */
 export function frozenEnvironment<T extends Environment>(environment: T): T {
-  const { name, authUrl, audience, apiUrls, allowInsecureRequests } = environment
+  const { name, authUrl, tokenPath, audience, apiUrls, allowInsecureRequests } = environment
   const copy = Object.freeze({
     ...(name === undefined ? undefined : { name }),
-    authUrl: withoutTokenPath(authUrl),
-    audience,
+    authUrl: tokenPath === undefined ? withoutTokenPath(authUrl) : authUrl,
+    ...(tokenPath === undefined ? undefined : { tokenPath }),
+    ...(audience === undefined ? undefined : { audience }),
     apiUrls: Object.freeze(Array.isArray(apiUrls) ? [...apiUrls] : Object.fromEntries(membersOf(apiUrls))),
     ...(allowInsecureRequests === undefined ? undefined : { allowInsecureRequests }),
   })
@@ -232,7 +273,8 @@ function overlaps(entries: [string, Environment][]): Problem[] {
       }
       if (tokenEndpoint(environment) === tokenEndpoint(other))
         add('authUrl', `is also the token endpoint of ${otherKey}`)
-      if (environment.audience === other.audience) add('audience', `is also the audience of ${otherKey}`)
+      if (environment.audience !== undefined && environment.audience === other.audience)
+        add('audience', `is also the audience of ${otherKey}`)
       for (const { url, place } of entriesOf(environment.apiUrls))
         if (entriesOf(other.apiUrls).some((api) => isBelow(url, api.url) || isBelow(api.url, url)))
           add(place, `overlaps with the apiUrls of ${otherKey}: its tokens would reach both environments`)

@@ -32,6 +32,9 @@ export type OptionsFromEnv<Name extends string = 'merchant' | 'inStore'> = Token
  *
  * - `MERCHANT_AUTH_URL`, `MERCHANT_AUTH_AUDIENCE`, `MERCHANT_AUTH_API_URLS`: the environment. The base URLs of the APIs are
  *   separated by commas, white space or line breaks: `merchant=https://…,inStore=https://…`, or without names
+ * - `MERCHANT_AUTH_TOKEN_PATH`, `MERCHANT_AUTH_TOKEN_ENDPOINT_AUTH_METHOD`, `MERCHANT_AUTH_BODY_FORMAT`: other token endpoints.
+ *   With a path, the audience may be unset.
+ * - `MERCHANT_AUTH_LIFETIME_IF_MISSING_SECONDS`: `lifetimeIfMissingMs` in seconds
  * - `MERCHANT_AUTH_ALLOW_INSECURE_REQUESTS`: `true` or `false`
  * - `MERCHANT_AUTH_CLIENT_ID`
  * - `MERCHANT_AUTH_CLIENT_SECRET`, or `MERCHANT_AUTH_CLIENT_SECRET_FILE`: a file that contains the secret. It is read

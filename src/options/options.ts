@@ -23,7 +23,7 @@ import type { TokenStore } from '../store/token-store.ts'
 /** What an assertion is for. */
 export interface AssertionEndpoint {
   /**
-   * `{authUrl}/oauth/token`: the assertion's audience, unless the option `fetch` calls another address, or the service asks for
+   * The token endpoint: the assertion's audience, unless the option `fetch` calls another address, or the service asks for
    * its issuer.
    */
   readonly url: string
@@ -33,6 +33,9 @@ export interface AssertionEndpoint {
 
 /** A function that fetches: `fetch` without the properties that runtimes add to it, such as Bun's `preconnect`. @inline */
 export type FetchLike = (input: string | URL | Request, init?: RequestInit) => Promise<Response>
+
+/** How a client sends its secret (RFC 7591 §2). @inline */
+export type TokenEndpointAuthMethod = 'client_secret_post' | 'client_secret_basic'
 
 /** Options of `createTokenProvider`: the client proves its identity by either `clientSecret` or `clientAssertion`. */
 export type TokenProviderOptions = GeneralOptions & (WithClientSecret | WithClientAssertion)
@@ -45,6 +48,12 @@ export interface WithClientSecret {
    * times out or returns nothing, waiting calls reject with a `TokenRequestError` (`ERR_CLIENT_SECRET`).
    */
   readonly clientSecret: string | (() => string | Promise<string>)
+  /**
+   * How the client sends its secret, by the names of RFC 7591 §2: as a field of the body, or by HTTP Basic, in the header
+   * `Authorization` (RFC 6749 §2.3.1), and then neither id nor secret is a field.
+   * @default 'client_secret_post'
+   */
+  readonly tokenEndpointAuthMethod?: TokenEndpointAuthMethod | undefined
   /** Not together with `clientSecret`. */
   readonly clientAssertion?: undefined
 }
@@ -59,6 +68,8 @@ export interface WithClientAssertion {
   readonly clientAssertion: (endpoint: AssertionEndpoint) => string | Promise<string>
   /** Not together with `clientAssertion`. */
   readonly clientSecret?: undefined
+  /** Not together with `clientAssertion`. */
+  readonly tokenEndpointAuthMethod?: undefined
 }
 
 /** The options of every client. @inline */
@@ -106,6 +117,12 @@ export interface GeneralOptions {
    * @default 'json'
    */
   readonly bodyFormat?: 'json' | 'form' | undefined
+  /**
+   * How long (ms, 1 to 2^31-1) a token lives if its response has no `expires_in`, which RFC 6749 §5.1 only recommends. An
+   * `expires_in` in the response always takes precedence.
+   * @default none: such a response is refused
+   */
+  readonly lifetimeIfMissingMs?: number | undefined
   /**
    * A store that shares the token between processes: `createFileTokenStore` of `merchant-auth/file` on one machine,
    * `createRedisTokenStore` of `merchant-auth/redis` on many, or your own. No call fails because the store fails.
@@ -171,6 +188,7 @@ export interface ResolvedOptions extends GeneralOptions {
   readonly timeoutMs: number
   readonly retries: number
   readonly bodyFormat: 'json' | 'form'
+  readonly tokenEndpointAuthMethod: TokenEndpointAuthMethod
   readonly clock: Clock
   /** For limits of what is under way. */
   readonly limitClock: Clock
@@ -234,9 +252,16 @@ const parameters = z
     }
   })
 
+/** The schema of `tokenEndpointAuthMethod`, for the sandbox, too. */
+export const authMethod: z.ZodMiniType<TokenEndpointAuthMethod> = z.enum(
+  ['client_secret_post', 'client_secret_basic'],
+  "must be 'client_secret_post' or 'client_secret_basic'",
+)
+
 const misplaced = z.optional(z.custom<never>(() => false, ofKind('unknown', 'belongs in environment')))
 const providerShape = strict({
   authUrl: misplaced,
+  tokenPath: misplaced,
   audience: misplaced,
   apiUrls: misplaced,
   allowInsecureRequests: misplaced,
@@ -250,6 +275,8 @@ const providerShape = strict({
   refreshAheadMs: z.optional(ms(0)),
   expiryMarginMs: z.optional(ms(0)),
   bodyFormat: z.optional(z.enum(['json', 'form'], "must be 'json' or 'form'")),
+  tokenEndpointAuthMethod: z.optional(authMethod),
+  lifetimeIfMissingMs: z.optional(ms(1)),
   store: z.optional(
     objectWith<TokenStore>(['get', 'set'], STORE).check(
       z.refine(({ lease }) => lease === undefined || typeof lease === 'function', LEASE),
@@ -294,6 +321,7 @@ export function checkOptions(options: unknown): ResolvedOptions | Problem[] {
     timeoutMs = DEFAULT_TIMEOUT_MS,
     retries = DEFAULT_RETRIES,
     bodyFormat = 'json',
+    tokenEndpointAuthMethod = 'client_secret_post',
     clock = systemClock,
     ...data
   } = parsed.data
@@ -307,7 +335,8 @@ export function checkOptions(options: unknown): ResolvedOptions | Problem[] {
         }
   const fields = Object.fromEntries(membersOf(tokenParameters))
   const limitClock = limitClockOf(clock)
-  const defaults = { tokenParameters: fields, timeoutMs, retries, bodyFormat, clock, limitClock }
+  const formats = { bodyFormat, tokenEndpointAuthMethod }
+  const defaults = { tokenParameters: fields, timeoutMs, retries, ...formats, clock, limitClock }
   return { ...data, ...defaults, environment, endpoint, credential }
 }
 
@@ -315,12 +344,13 @@ export function checkOptions(options: unknown): ResolvedOptions | Problem[] {
 function credentialProblems(given: Partial<TokenProviderOptions>): Problem[] {
   const has = (option: keyof TokenProviderOptions): boolean => given[option] !== undefined
   const problems: Problem[] = []
-  if (has('clientSecret') && has('clientAssertion'))
-    problems.push({
-      option: 'clientAssertion',
-      kind: 'conflict',
-      reason: 'must not be given together with clientSecret',
-    })
+  for (const option of ['clientSecret', 'tokenEndpointAuthMethod'] as const)
+    if (has('clientAssertion') && has(option))
+      problems.push({
+        option: 'clientAssertion',
+        kind: 'conflict',
+        reason: `must not be given together with ${option}`,
+      })
   if (!has('clientSecret') && !has('clientAssertion'))
     problems.push({
       option: 'clientSecret',

@@ -27,11 +27,15 @@ export const STORE_VARIABLE = 'MERCHANT_AUTH_STORE'
 /** The variable that sets each option. */
 const VARIABLES = {
   'environment.authUrl': 'MERCHANT_AUTH_URL',
+  'environment.tokenPath': 'MERCHANT_AUTH_TOKEN_PATH',
   'environment.audience': 'MERCHANT_AUTH_AUDIENCE',
   'environment.apiUrls': 'MERCHANT_AUTH_API_URLS',
   'environment.allowInsecureRequests': ALLOW_INSECURE,
   clientId: 'MERCHANT_AUTH_CLIENT_ID',
   clientSecret: CLIENT_SECRET,
+  tokenEndpointAuthMethod: 'MERCHANT_AUTH_TOKEN_ENDPOINT_AUTH_METHOD',
+  bodyFormat: 'MERCHANT_AUTH_BODY_FORMAT',
+  lifetimeIfMissingMs: 'MERCHANT_AUTH_LIFETIME_IF_MISSING_SECONDS',
   tokenParameters: 'MERCHANT_AUTH_TOKEN_PARAMETERS',
   timeoutMs: 'MERCHANT_AUTH_TIMEOUT_MS',
   refreshAheadMs: 'MERCHANT_AUTH_REFRESH_AHEAD_MS',
@@ -42,6 +46,7 @@ const VARIABLES = {
 /** The options whose values never begin or end with a quote, unless a tool has kept it. */
 const NEVER_QUOTED = [
   'environment.authUrl',
+  'environment.tokenPath',
   'environment.audience',
   'environment.apiUrls',
   'clientId',
@@ -157,10 +162,20 @@ export function readVariables(
     const text = read(option)
     return text === undefined ? [] : [[option, Number(text)] as const]
   })
-  const options: TokenProviderOptions = {
+  const lifetime = read('lifetimeIfMissingMs')
+  const ways = (['bodyFormat', 'tokenEndpointAuthMethod'] as const).flatMap((option) => {
+    const text = read(option)
+    return text === undefined ? [] : [[option, text]]
+  })
+  const environment = {
+    tokenPath: readUnquoted('environment.tokenPath'),
+    audience: readUnquoted('environment.audience'),
+  }
+  // What is wrong with these is a problem of the options.
+  const options = {
     environment: {
       authUrl: readUnquoted('environment.authUrl'),
-      audience: readUnquoted('environment.audience'),
+      ...Object.fromEntries(Object.entries(environment).filter(([, text]) => text !== '')),
       apiUrls: apiUrlsFrom(readUnquoted('environment.apiUrls'), apis, problems),
       ...(allowInsecureRequests !== undefined && {
         allowInsecureRequests: booleanFrom(allowInsecureRequests, problems),
@@ -169,8 +184,9 @@ export function readVariables(
     clientId: readUnquoted('clientId'),
     ...credentialFrom(source, variables, readCredential),
     ...(parameters !== undefined && { tokenParameters: parametersFrom(parameters, problems) }),
-    ...Object.fromEntries(durations),
-  }
+    ...Object.fromEntries([...durations, ...ways]),
+    ...(lifetime !== undefined && { lifetimeIfMissingMs: Number(lifetime) * 1000 }),
+  } as TokenProviderOptions
   const resolved = checkOptions(options)
   if (Array.isArray(resolved)) problems.push(...resolved)
   else if (problems.length === 0) return { ...options, environment: resolved.environment }

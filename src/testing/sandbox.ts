@@ -1,7 +1,7 @@
 /** The sandbox: the documented service on this machine, as two environments that share nothing. */
 import { randomBytes } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { frozenEnvironment, isLoopback, TOKEN_PATH } from '../environment/environment.ts'
+import { frozenEnvironment, isLoopback, tokenEndpoint } from '../environment/environment.ts'
 import { Exchange, type SandboxServer, startServer } from './exchange.ts'
 import { answerWithFault, FaultQueue, isBelow, type UsualAnswer } from './faults.ts'
 import { RequestQuota } from './quota.ts'
@@ -63,14 +63,17 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
     clients,
     onRequest,
     sharedApiUrl = false,
+    tokenPath,
+    tokenEndpointAuthMethod,
     ...settings
   } = checkedOptions(options)
+  const fixed = { clients, sharedApiUrl, onRequest, tokenPath, tokenEndpointAuthMethod }
   const servers: SandboxServer[] = []
   const start = async (name: 'production' | 'test'): Promise<RunningEnvironment> => {
     const server = await startServer({ host, port: ports[name] ?? 0, option: `ports.${name}` })
     servers.push(server)
     // At once: the first request may have arrived.
-    const environment = new RunningEnvironment(name, server, { clients, sharedApiUrl, onRequest })
+    const environment = new RunningEnvironment(name, server, fixed)
     environment.configure(settings)
     return environment
   }
@@ -107,11 +110,13 @@ class RunningEnvironment implements SandboxEnvironment {
   readonly #clients: ReadonlyMap<unknown, KnownClient>
   #settings = DEFAULT_SETTINGS
   readonly #usedIds = new Set<string>()
+  readonly #audience: string
+  readonly #authMethod: SandboxOptions['tokenEndpointAuthMethod']
 
   constructor(
     name: 'production' | 'test',
     server: SandboxServer,
-    { clients, sharedApiUrl, onRequest }: Pick<SandboxOptions, 'clients' | 'sharedApiUrl' | 'onRequest'>,
+    { clients, sharedApiUrl, onRequest, tokenPath, tokenEndpointAuthMethod }: SandboxOptions,
   ) {
     const authUrl = server.origin
     const audience = `https://${name}.sandbox.example`
@@ -121,9 +126,12 @@ class RunningEnvironment implements SandboxEnvironment {
     this.inStoreUrl = apiUrls.inStore
     const isInsecure = !isLoopback(new URL(authUrl).hostname)
     this.environment = frozenEnvironment({
-      ...{ name, authUrl, audience, apiUrls },
+      ...{ name, authUrl, apiUrls },
+      ...(tokenPath === undefined ? { audience } : { tokenPath }),
       ...(isInsecure && { allowInsecureRequests: true }),
     })
+    this.#audience = audience
+    this.#authMethod = tokenEndpointAuthMethod
     const own = {
       clientId: `${name}-client`,
       clientSecret: `${name}-secret-${randomBytes(16).toString('hex')}`,
@@ -131,7 +139,7 @@ class RunningEnvironment implements SandboxEnvironment {
     const [first = own, ...others]: readonly SandboxClient[] = clients ?? []
     this.clientId = first.clientId
     this.clientSecret = first.clientSecret
-    this.variables = variablesOf(this.environment, first)
+    this.variables = variablesOf(this.environment, first, tokenEndpointAuthMethod)
     this.#clients = new Map(
       [first, ...others].map(({ clientId, clientSecret }) => [
         clientId,
@@ -153,7 +161,11 @@ class RunningEnvironment implements SandboxEnvironment {
 
   get options(): SandboxEnvironment['options'] {
     const { environment, clientId, clientSecret } = this
-    return { environment, clientId, clientSecret: () => clientSecret }
+    const method = this.#authMethod
+    return {
+      ...{ environment, clientId, clientSecret: () => clientSecret },
+      ...(method && { tokenEndpointAuthMethod: method }),
+    }
   }
 
   get counts(): SandboxCounts {
@@ -242,7 +254,11 @@ class RunningEnvironment implements SandboxEnvironment {
   async #receiveTokenRequest(recorded: RecordedRequest, exchange: Exchange): Promise<UsualAnswer> {
     const settings = this.#settings
     const body = await exchange.readBody()
-    const read = readTokenRequest(exchange.request.headers['content-type'], body, settings)
+    const read = readTokenRequest(exchange.request.headers, body, {
+      ...settings,
+      isBasic: this.#authMethod === 'client_secret_basic',
+      needsAudience: this.environment.tokenPath === undefined,
+    })
     if (read.fields !== undefined) recorded.fields = hideIn(read.fields, this.#known)
     const client = this.#clients.get(read.fields?.['client_id']) ?? NOBODY
     if (client !== NOBODY) recorded.clientId = client.clientId
@@ -251,7 +267,9 @@ class RunningEnvironment implements SandboxEnvironment {
     return async () => {
       if (isSpent) return tokenError(429, 'too_many_requests', 'The quota of token requests is spent')
       const error = await tokenErrorOf(recorded.method, read, {
-        ...this.environment,
+        endpoint: tokenEndpoint(this.environment),
+        authUrl: this.environment.authUrl,
+        audience: this.#audience,
         client,
         assertionKey: settings.assertionKey,
         usedIds: this.#usedIds,
@@ -284,9 +302,12 @@ class RunningEnvironment implements SandboxEnvironment {
   }
 }
 
-function targetOf(path: string, { merchantUrl, inStoreUrl }: SandboxEnvironment): SandboxTarget | undefined {
+function targetOf(
+  path: string,
+  { environment, merchantUrl, inStoreUrl }: SandboxEnvironment,
+): SandboxTarget | undefined {
   const pathname = pathnameOf(path)
-  if (pathname === TOKEN_PATH) return 'token'
+  if (pathname === new URL(tokenEndpoint(environment)).pathname) return 'token'
   if (isBelow(pathname, new URL(merchantUrl).pathname)) return 'merchant' // and the in-store API, too, if they share a base URL
   return isBelow(pathname, new URL(inStoreUrl).pathname) ? 'in-store' : undefined
 }

@@ -1,7 +1,7 @@
 /** The service: the tokens that it issues, the token requests that it accepts, and what its APIs return. */
 import { createHash, randomUUID } from 'node:crypto'
+import type { IncomingHttpHeaders } from 'node:http'
 import { decodeJwt, errors, generateKeyPair, jwtVerify, SignJWT } from 'jose'
-import { TOKEN_PATH } from '../environment/environment.ts'
 import { type Answer, jsonAnswer } from './exchange.ts'
 import type { RequestQuota } from './quota.ts'
 import { publicKeyOf } from './settings.ts'
@@ -98,41 +98,77 @@ export interface TokenRequest {
   /** The fields, if they could be read. */
   readonly fields?: Fields
   readonly problem?: string | undefined
+  /** Whether HTTP Basic is expected, and missing. */
+  readonly needsBasic?: boolean
 }
 
 const ASSERTION_FIELDS = ['client_assertion_type', 'client_assertion']
 const ASSERTION_TYPE = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer'
+const ASKS_FOR_BASIC = { 'www-authenticate': 'Basic realm="sandbox"' }
 const NO_STORE = { 'cache-control': 'no-store' }
 
-/** Reads the body of a token request: JSON, or the form of RFC 6749 §4.4.2. */
+/** What a token request must look like. */
+interface RequestForm extends Pick<SandboxSettings, 'assertionKey' | 'tokenParameters'> {
+  /** Whether the client sends its id and its secret by HTTP Basic. */
+  readonly isBasic: boolean
+  readonly needsAudience: boolean
+}
+
+/** Reads a token request: a body of JSON, or the form of RFC 6749 §4.4.2, and HTTP Basic where that is expected. */
 export function readTokenRequest(
-  contentType: string | undefined,
+  { authorization = '', 'content-type': contentType }: IncomingHttpHeaders,
   body: Buffer,
-  settings: SandboxSettings,
+  form: RequestForm,
 ): TokenRequest {
-  const mediaType = contentType?.split(';')[0]?.trim().toLowerCase()
-  if (mediaType === 'application/json') {
-    const fields = jsonObject(body.toString())
-    if (fields === undefined) return { problem: 'The body must be a JSON object' }
-    return { fields, problem: problemIn(fields, settings) }
+  const read = fieldsIn(contentType, body)
+  if (read === undefined) {
+    const isJson = mediaTypeOf(contentType) === JSON_TYPE
+    return {
+      problem: isJson
+        ? 'The body must be a JSON object'
+        : `The content type must be ${JSON_TYPE} or ${FORM_TYPE}`,
+    }
   }
-  if (mediaType === 'application/x-www-form-urlencoded') {
-    const fields = Object.fromEntries(new URLSearchParams(body.toString()))
-    return { fields, problem: problemIn(fields, settings) }
-  }
-  return { problem: 'The content type must be application/json or application/x-www-form-urlencoded' }
+  const basic = form.isBasic ? basicCredentials(authorization) : undefined
+  const problem = problemIn(read, form)
+  return { fields: { ...read, ...basic }, problem, needsBasic: form.isBasic && basic === undefined }
+}
+
+const JSON_TYPE = 'application/json'
+const FORM_TYPE = 'application/x-www-form-urlencoded'
+
+function mediaTypeOf(contentType: string | undefined): string | undefined {
+  return contentType?.split(';')[0]?.trim().toLowerCase()
+}
+
+function fieldsIn(contentType: string | undefined, body: Buffer): Fields | undefined {
+  const type = mediaTypeOf(contentType)
+  if (type === FORM_TYPE) return Object.fromEntries(new URLSearchParams(body.toString()))
+  return type === JSON_TYPE ? jsonObject(body.toString()) : undefined
+}
+
+/** The id and the secret in an `Authorization` (RFC 6749 §2.3.1). */
+function basicCredentials(authorization: string): Fields | undefined {
+  const [, encoded = ''] = /^Basic ([\w+/=]+)$/i.exec(authorization) ?? []
+  const [, id, secret] = /^([^:]*):(.*)$/s.exec(Buffer.from(encoded, 'base64').toString()) ?? []
+  if (id === undefined || secret === undefined) return undefined
+  const decoded = (text: string): string => new URLSearchParams(`=${text}`).get('') ?? ''
+  return { client_id: decoded(id), client_secret: decoded(secret) }
 }
 
 /** The fields must be the four of a token request, or those of an assertion, and the further ones of the settings. */
-function problemIn(fields: Fields, { assertionKey, tokenParameters }: SandboxSettings): string | undefined {
+function problemIn(
+  fields: Fields,
+  { assertionKey, tokenParameters, isBasic, needsAudience }: RequestForm,
+): string | undefined {
   const hasAssertion = assertionKey !== undefined && Object.hasOwn(fields, 'client_assertion')
   const proof = hasAssertion ? ASSERTION_FIELDS : ['client_secret']
-  const expected = ['client_id', ...proof, 'audience', 'grant_type']
+  const client = isBasic ? [] : ['client_id', ...proof]
+  const expected = [...client, ...(needsAudience ? ['audience'] : []), 'grant_type']
   const missing = expected.find((name) => !Object.hasOwn(fields, name))
   if (missing !== undefined) return `${missing} is missing`
-  const extra = Object.keys(fields).find(
-    (name) => !expected.includes(name) && !tokenParameters.includes(name),
-  )
+  const known = [...expected, 'audience', ...tokenParameters]
+  const extra = Object.keys(fields).find((name) => !known.includes(name))
   if (extra !== undefined) return `${extra} is not expected`
   const empty = expected.find((name) => typeof fields[name] !== 'string' || fields[name] === '')
   return empty && `${empty} must be a non-empty string`
@@ -161,6 +197,7 @@ export interface Expected extends Pick<SandboxSettings, 'assertionKey'> {
   readonly client: KnownClient
   readonly audience: string
   readonly authUrl: string
+  readonly endpoint: string
   /** The ids of the assertions that were used. */
   readonly usedIds: Set<string>
 }
@@ -168,7 +205,7 @@ export interface Expected extends Pick<SandboxSettings, 'assertionKey'> {
 /** What is wrong with the proof of a client's identity; undefined: nothing. */
 async function proofProblem(
   fields: Fields,
-  { client, authUrl, usedIds, assertionKey }: Expected,
+  { client, authUrl, endpoint, usedIds, assertionKey }: Expected,
 ): Promise<string | undefined> {
   const { clientId, secrets } = client
   if (fields['client_id'] !== clientId) return UNKNOWN_CLIENT
@@ -180,7 +217,7 @@ async function proofProblem(
       await jwtVerify(String(fields['client_assertion']), publicKeyOf(assertionKey), {
         issuer: clientId,
         subject: clientId,
-        audience: [authUrl, authUrl + TOKEN_PATH],
+        audience: [authUrl, endpoint],
         requiredClaims: ['exp', 'jti'],
       })
     ).payload
@@ -198,26 +235,32 @@ async function proofProblem(
 const UNKNOWN_CLIENT = 'The client is unknown, or its secret is wrong'
 
 /** An error response of the token endpoint (RFC 6749 §5.2). */
-export function tokenError(status: number, code: string, description: string): Answer {
-  const headers = { ...NO_STORE, ...(status === 405 && { allow: 'POST' }) }
+export function tokenError(
+  status: number,
+  code: string,
+  description: string,
+  headers: Answer['headers'] = {},
+): Answer {
   const body = { error: code, error_description: description }
-  return { ...jsonAnswer(status, body, headers), error: { code, description } }
+  const all = { ...NO_STORE, ...(status === 405 && { allow: 'POST' }), ...headers }
+  return { ...jsonAnswer(status, body, all), error: { code, description } }
 }
 
 /** The error response to a token request; undefined if the request is accepted. */
 export async function tokenErrorOf(
   method: string,
-  { fields = {}, problem }: TokenRequest,
+  { fields = {}, problem, needsBasic = false }: TokenRequest,
   expected: Expected,
 ): Promise<Answer | undefined> {
   if (method !== 'POST') return tokenError(405, 'invalid_request', 'The method must be POST')
+  if (needsBasic) return tokenError(401, 'invalid_client', 'The client must use HTTP Basic', ASKS_FOR_BASIC)
   if (problem !== undefined) return tokenError(400, 'invalid_request', problem)
   if (fields['grant_type'] !== 'client_credentials') {
     return tokenError(400, 'unsupported_grant_type', 'grant_type must be client_credentials')
   }
   const unproven = await proofProblem(fields, expected)
   if (unproven !== undefined) return tokenError(401, 'invalid_client', unproven)
-  if (fields['audience'] !== expected.audience) {
+  if (fields['audience'] !== undefined && fields['audience'] !== expected.audience) {
     return tokenError(403, 'access_denied', 'The client may not ask for this audience')
   }
   return undefined

@@ -16,7 +16,7 @@ export interface StaticTokenProviderOptions {
    */
   readonly environment?: Environment | undefined
   /**
-   * The token's value: one or more of the characters that a bearer token may have (RFC 6750 §2.1).
+   * The token's value: one or more visible ASCII characters.
    * @default 'static-test-token'
    */
   readonly value?: string | undefined

@@ -1,5 +1,6 @@
 /** The public types of the sandbox. They import nothing of Node.js, because not every program has its types. */
 import type { Environment } from '../environment/environment.ts'
+import type { TokenEndpointAuthMethod } from '../options/options.ts'
 
 /** Options of `startSandbox`: the settings with which both environments start, and these. */
 export interface SandboxOptions extends Partial<SandboxSettings> {
@@ -32,6 +33,16 @@ export interface SandboxOptions extends Partial<SandboxSettings> {
    * const tokens = clients.map((client) => createTokenProvider({ ...sandbox.test.options, ...client }))
    */
   readonly clients?: readonly SandboxClient[] | undefined
+  /**
+   * The path of the token endpoint. With one, a token request needs no audience, and the environments have none.
+   * @default '/oauth/token', and an audience for each environment
+   */
+  readonly tokenPath?: string | undefined
+  /**
+   * How clients must send their secret: as a field of the body, or by HTTP Basic (RFC 6749 §2.3.1).
+   * @default 'client_secret_post'
+   */
+  readonly tokenEndpointAuthMethod?: TokenEndpointAuthMethod | undefined
   /**
    * Whether both APIs have one base URL, as at services that publish one address for both. Requests to it count as
    * requests to the merchant API; faults and settings for the in-store API do not apply.
@@ -78,6 +89,8 @@ export interface SandboxEnvironment {
     readonly clientId: string
     /** Returns the client secret. */
     readonly clientSecret: () => string
+    /** As in the options of the sandbox. */
+    readonly tokenEndpointAuthMethod?: TokenEndpointAuthMethod | undefined
   }
   /** The environment alone. */
   readonly environment: Environment & {

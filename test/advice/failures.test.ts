@@ -4,10 +4,10 @@ import type { ResponseIssue } from 'merchant-auth'
 import { describe, expect, it } from 'vitest'
 import { root } from '../../scripts/packed.ts'
 import { CALLS } from '../../src/advice/calls.ts'
-import { adviceOf, checkAdviceOf, isSignOf, OPTIONS } from '../../src/advice/failure.ts'
+import { adviceOf, checkAdviceOf, isSignOf, OPTIONS, otherWays } from '../../src/advice/failure.ts'
 import { BY_STEP, NETWORK_FAILURES, type NetworkRow, networkFailureOf } from '../../src/advice/network.ts'
 import { REFUSAL_KINDS, type Refusal, refusalOf } from '../../src/advice/refusals.ts'
-import { RESPONSES, TOO_SHORT, unusableKindOf } from '../../src/advice/responses.ts'
+import { NO_LIFETIME, RESPONSES, TOO_SHORT, unusableKindOf } from '../../src/advice/responses.ts'
 import { FAILURES, kindsIn, type Row } from '../support/failures.ts'
 import { type Answer, deaf, failed, rig, status } from '../token/harness.ts'
 
@@ -69,20 +69,23 @@ const REFUSED: readonly (readonly [
   ['server', 400, { error: 'temporarily_unavailable' }, 'in trouble'],
   ['server-500', 500, {}, 'another client ID or secret'],
   ['server-501', 501, {}, 'what it mocks'],
-  ['format', 415, {}, 'tokenParameters'],
-  ['format', 400, { detail: 'no grant_type' }, 'tokenParameters'],
+  ['format', 415, {}, "bodyFormat: 'form'"],
+  ['format', 400, { detail: 'no grant_type' }, "bodyFormat: 'form'"],
+  ['format', 400, { detail: 'client_id is required' }, "tokenEndpointAuthMethod: 'client_secret_basic'"],
+  ['fields', 400, {}, 'tokenParameters'],
   ['grant-type', 400, { error: 'unsupported_grant_type' }, 'grant_type of its own'],
   ['grant-type', 400, { detail: 'unknown grant type' }, 'grant_type of its own'],
   ['client', 401, {}, 'one environment'],
   ['client', 400, { error: 'invalid_client' }, 'clientSecret'],
+  ['client', 401, { error: 'invalid_client' }, "set tokenEndpointAuthMethod: 'client_secret_basic'"],
   ['client', 403, { detail: 'wrong secret' }, 'clientId'],
   ['scope', 400, { error: 'invalid_scope' }, 'scope in tokenParameters'],
   ['scope', 400, { detail: 'no scope' }, 'scope in tokenParameters'],
   ['audience', 400, { error: 'access_denied' }, 'audience'],
   ['audience', 403, {}, 'a firewall or a gateway'],
-  ['audience', 400, { detail: 'unknown audience' }, 'audience'],
+  ['audience', 400, { detail: 'unknown audience' }, 'leave it out'],
   ['grant', 400, { error: 'unauthorized_client' }, 'client credentials grant'],
-  ['no-endpoint', 404, {}, '/oauth/token is appended'],
+  ['no-endpoint', 404, {}, 'set environment.tokenPath'],
   ['other', 499, {}, 'one environment'],
 ]
 
@@ -96,6 +99,7 @@ const UNUSABLE: readonly (readonly [
 ])[] = [
   ['expired-token', [issue('expires_in', TOO_SHORT)], 'in a second'],
   ['incomplete-token', [issue('expires_in'), issue('token_type')], 'the option fetch'],
+  ['no-lifetime', [issue('expires_in', NO_LIFETIME)], 'lifetimeIfMissingMs'],
   ['not-a-token-endpoint', [issue('body')], 'a login page'],
   ['no-token', [issue('access_token'), issue('expires_in')], 'fields of its own'],
 ]
@@ -168,8 +172,20 @@ describe('a refusal', () => {
     expect(textsOf(REFUSAL_KINDS.assertion)).toContain('clock')
   })
 
+  it('of a form does not suggest a form', () => {
+    const kindOf = (code: number) => refusalOf(code, {}, { isForm: true }).kind
+    expect([kindOf(415), kindOf(400)]).toEqual(['fields', 'fields'])
+    expect(otherWays({ bodyFormat: 'form' })['bodyFormat']).toBe("bodyFormat: 'json'")
+  })
+
+  it('whose response asks for HTTP Basic leads to it', () => {
+    expect(refusalOf(401, {}, { needsBasic: true }).kind).toBe('basic')
+    expect(refusalOf(401, {}, { needsBasic: true, isAssertion: true }).kind).toBe('assertion')
+    expect(textsOf(REFUSAL_KINDS.basic)).toContain("Set tokenEndpointAuthMethod: 'client_secret_basic'")
+  })
+
   it('of each kind has a response here', () => {
-    const kinds = [...REFUSED.map(([kind]) => kind), 'assertion']
+    const kinds = [...REFUSED.map(([kind]) => kind), 'assertion', 'basic']
     expect([...new Set(kinds)].sort()).toEqual(Object.keys(REFUSAL_KINDS).sort())
   })
 
@@ -211,7 +227,7 @@ const OF_ERRORS = ROWS.filter(({ kind }) => !OF_CALLS.includes(kind))
 
 describe('the text', () => {
   const ACTIONS =
-    /^(?:(?:If|With) [^,]+, )?(?:Add|Ask|Call|Change|Check|Close|Compare|Connect|Correct|Find|Import|Let|Log|Make room|Name|Pass|Raise|Read|Return|Run|Start|Try again|Use|Wait)\b/i
+    /^(?:(?:If|With) [^,]+, )?(?:Add|Ask|Call|Change|Check|Close|Compare|Connect|Correct|Find|Import|Let|Log|Make room|Name|Pass|Raise|Read|Return|Run|Set|Start|Try again|Use|Wait)\b/i
 
   it.each([...adviceIn(OF_ERRORS), ...checkAdviceIn(OF_ERRORS)])(
     'of %s begins with what to do, and ends',

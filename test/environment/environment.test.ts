@@ -5,7 +5,7 @@ import { destinationsOf } from '../../src/environment/destinations.ts'
 import { problemsOf as problems } from '../support/problems.ts'
 import { rig } from '../token/harness.ts'
 
-const environment = (host: string, more: Partial<Environment> = {}): Environment => ({
+const environment = (host: string, more: object = {}): Environment => ({
   authUrl: `https://auth.${host}`,
   audience: `https://api.${host}`,
   apiUrls: [`https://api.${host}/merchant`, `https://api.${host}/in-store`],
@@ -120,7 +120,7 @@ describe('an environment that is not a plain object', () => {
       return test.authUrl
     }
     get audience(): string {
-      return test.audience
+      return String(test.audience)
     }
     get apiUrls(): Fields['apiUrls'] {
       return new Fields().apiUrls

@@ -58,7 +58,7 @@ async function check(name: string, setup: Setup, run: (world: World) => Promise<
   const { environment, clientId, clientSecret } = sandbox.test
   const variables = {
     MERCHANT_AUTH_URL: environment.authUrl,
-    MERCHANT_AUTH_AUDIENCE: environment.audience,
+    MERCHANT_AUTH_AUDIENCE: String(environment.audience),
     MERCHANT_AUTH_API_URLS: `merchant=${sandbox.test.merchantUrl}`,
     MERCHANT_AUTH_CLIENT_ID: clientId,
     MERCHANT_AUTH_CLIENT_SECRET: clientSecret,

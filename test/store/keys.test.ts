@@ -6,8 +6,11 @@ import { problemsOf } from '../support/problems.ts'
 import { acquired, ENVIRONMENT, rig, ScriptedEndpoint, SECRET } from '../token/harness.ts'
 import { MemoryStore } from './memory-store.ts'
 
-/** The instruments of the test, and what proves the client's identity: another secret or assertion is no other client. */
-const FIXED = ['environment', 'fetch', 'clock', 'store', 'clientSecret', 'clientAssertion']
+/** The instruments of the test, and how the client proves its identity: it is the same client. */
+const FIXED = [
+  ...['environment', 'fetch', 'clock', 'store'],
+  ...['clientSecret', 'clientAssertion', 'tokenEndpointAuthMethod'],
+]
 
 /** Every option that can differ between two clients, `environment.audience` and so on included. */
 const OPTIONS = [...PROVIDER_OPTIONS, ...ENVIRONMENT_OPTIONS.map((name) => `environment.${name}`)].filter(
@@ -16,7 +19,7 @@ const OPTIONS = [...PROVIDER_OPTIONS, ...ENVIRONMENT_OPTIONS.map((name) => `envi
 
 /** Values of many types. An option is tried with those that it accepts, which must be two at least. */
 const VALUES: readonly unknown[] = [
-  ...['one', 'two', 'https://one.example', 'https://two.example', 'json', 'form'],
+  ...['one', 'two', 'https://one.example', 'https://two.example', 'json', 'form', '/one', '/two'],
   ...[1, 2, true, false, () => 'one', () => 'two'],
   ...[{ one: '1' }, { one: '2' }, { two: '1' }],
   ...[['https://one.example'], ['https://two.example'], { one: 'https://one.example' }],

@@ -1,10 +1,16 @@
 /** The names of options, as the interfaces in src declare them: tests that use them know every new option. */
 import { readFileSync } from 'node:fs'
 
-export const ENVIRONMENT_OPTIONS = membersOf('environment/environment.ts', 'Environment')
-export const PROVIDER_OPTIONS = ['GeneralOptions', 'WithClientSecret', 'WithClientAssertion'].flatMap(
-  (name) => membersOf('options/options.ts', name),
+export const ENVIRONMENT_OPTIONS = ['EnvironmentAddresses', 'WithAudience'].flatMap((name) =>
+  membersOf('environment/environment.ts', name),
 )
+export const PROVIDER_OPTIONS = [
+  ...new Set(
+    ['GeneralOptions', 'WithClientSecret', 'WithClientAssertion'].flatMap((name) =>
+      membersOf('options/options.ts', name),
+    ),
+  ),
+]
 export const ATTACH_OPTIONS = membersOf('options/options.ts', 'AttachOptions')
 
 /** The members of an interface in a file of src. */

@@ -58,7 +58,7 @@ export function goodFields({ clientId, clientSecret, environment }: Client): Rec
   return {
     client_id: clientId,
     client_secret: clientSecret,
-    audience: environment.audience,
+    audience: String(environment.audience),
     grant_type: 'client_credentials',
   }
 }

@@ -27,7 +27,7 @@ const text = (body: string, type = 'application/json'): Answer => {
   return () => new Response(body, { headers: { 'content-type': type } })
 }
 
-const TOKEN = 'must be a non-empty string of the characters of a bearer token (RFC 6750 §2.1)'
+const TOKEN = 'must be a non-empty string of visible ASCII characters'
 const EXPIRES = 'must be a positive whole number of seconds'
 const BEARER = 'must be Bearer'
 const TOO_LONG = 'must not be longer than 65536 bytes'
@@ -60,7 +60,27 @@ describe('expires_in', () => {
     expect((await provider.getToken()).expiresAt).toBe(clock.epochMs() + seconds * 1_000)
   })
 
-  it.each([undefined, 3_600.5, '-1', ' 3600 ', '0x10', '٣٦', [3_600]])(
+  it.each([undefined, null])(
+    'of %j is rejected, and the error names the option for that',
+    async (expires_in) => {
+      const error = await failed<TokenResponseError>(rig([granted({ expires_in })]))
+      expect(error.issues).toEqual([{ field: 'expires_in', reason: 'is missing' }])
+      expect(kindsIn(error.message)).toEqual(['no-lifetime'])
+      expect(error.message).toContain('lifetimeIfMissingMs')
+    },
+  )
+
+  it('that is missing is the given lifetime; what a response says takes precedence', async () => {
+    const options = { lifetimeIfMissingMs: 60_000 }
+    const { provider, clock } = rig([granted({ expires_in: undefined })], options)
+    expect((await provider.getToken()).expiresAt).toBe(clock.epochMs() + 60_000)
+    expect((await rig([granted({ expires_in: 7 })], options).provider.getToken()).expiresAt).toBe(
+      clock.epochMs() + 7_000,
+    )
+    await expectIssues(granted({ expires_in: -1 }), { expires_in: EXPIRES })
+  })
+
+  it.each([3_600.5, '-1', ' 3600 ', '0x10', '٣٦', [3_600]])(
     'of %j is rejected, and the error names it',
     async (expires_in) => {
       await expectIssues(granted({ expires_in }), { expires_in: EXPIRES })
@@ -69,12 +89,15 @@ describe('expires_in', () => {
 })
 
 describe('access_token', () => {
-  it.each(['a', 'AZaz09-._~+/', 'abc=='])('of %s is accepted', async (access_token) => {
-    const { provider } = rig([granted({ access_token })])
-    expect((await provider.getToken()).value).toBe(access_token)
-  })
+  it.each(['a', 'AZaz09-._~+/', 'abc==', '00D!AQ.x', '1|abc', '===', 'abc,def', '!"#$%&\'()*<>@[\\]^`{}'])(
+    'of %s is accepted',
+    async (access_token) => {
+      const { provider } = rig([granted({ access_token })])
+      expect((await provider.getToken()).value).toBe(access_token)
+    },
+  )
 
-  it.each([undefined, '', 'abcdef\n', 'abc\tdef', 'abc,def', ' abc', '==='])(
+  it.each([undefined, '', 'abcdef\n', 'abc\tdef', ' abc', 'abc def', 'abc\x7f', 'abcé', 7])(
     'of %j is rejected, and the error names it',
     async (access_token) => {
       await expectIssues(granted({ access_token }), { access_token: TOKEN })
@@ -83,10 +106,14 @@ describe('access_token', () => {
 })
 
 describe('token_type and scope', () => {
-  it.each([undefined, '', 'mac', 'Bearer ', 'xBearer', ['Bearer']])(
-    'token_type %j is rejected',
-    (token_type) => expectIssues(granted({ token_type }), { token_type: BEARER }),
+  it.each([null, '', 'mac', 'Bearer ', 'xBearer', ['Bearer']])('token_type %j is rejected', (token_type) =>
+    expectIssues(granted({ token_type }), { token_type: BEARER }),
   )
+
+  it('token_type that is missing is Bearer', async () => {
+    const { provider } = rig([granted({ token_type: undefined })])
+    expect(await provider.getToken()).toMatchObject({ tokenType: 'Bearer' })
+  })
 
   const LONG = Array.from({ length: 6_000 }, (_, n) => `scope:${n}`).join(' ') // 64 KiB is the limit
 
@@ -412,13 +439,13 @@ const oauth = (error?: string, error_description?: string) => ({ error, error_de
 
 describe('the error message for a status', () => {
   it.each([
-    [400, '', '400', 'format'],
+    [400, '', '400', 'fields'],
     [415, '', '415', 'format'],
     [400, oauth('unsupported_grant_type'), '400 (unsupported_grant_type)', 'grant-type'],
     [400, oauth('invalid_request', 'No audience.'), '400 (invalid_request: No audience.)', 'audience'],
-    [400, oauth('invalid_request', 'No client_id.'), '400 (invalid_request: No client_id.)', 'format'],
+    [400, oauth('invalid_request', 'No client_id.'), '400 (invalid_request: No client_id.)', 'fields'],
     [400, oauth(undefined, 'No audience.'), '400 (No audience.)', 'audience'],
-    [400, oauth('', ''), '400', 'format'],
+    [400, oauth('', ''), '400', 'fields'],
     [400, oauth('invalid_scope'), '400 (invalid_scope)', 'scope'],
     [400, oauth('invalid_scope', 'No secret.'), '400 (invalid_scope: No secret.)', 'scope'],
     [400, { message: 'Invalid credentials' }, '400 (Invalid credentials)', 'client'],
@@ -504,7 +531,7 @@ describe('the error message for a status', () => {
     [400, { message: 'Missing grant type' }, '400 (Missing grant type)', 'format'],
     [400, { error: 'Bad Request', message: 'No grant_type' }, '400 (Bad Request: No grant_type)', 'format'],
     [403, { message: 'No grant_type' }, '403 (No grant_type)', 'format'],
-    [422, { detail: 'field required' }, '422 (field required)', 'format'],
+    [422, { detail: 'field required' }, '422 (field required)', 'fields'],
     [415, oauth('server_error'), '415 (server_error)', 'format'],
     [406, '', '406', 'format'],
     [
@@ -611,10 +638,10 @@ describe('the error message for a status', () => {
     expect(kindsIn(message)).toEqual([kind])
   })
 
-  it.each([400, 415])('of %i to a form request does not suggest bodyFormat', async (code) => {
+  it.each([400, 415])('of %i to a form request does not suggest a form', async (code) => {
     const error = await failure(status(code, oauth('invalid_request')), { bodyFormat: 'form' })
-    expect(kindsIn(error.message)).toEqual(['format'])
-    expect(error.message).not.toContain('bodyFormat')
+    expect(kindsIn(error.message)).toEqual(['fields'])
+    expect(error.message).not.toContain("'form'")
   })
 
   it.each([
@@ -631,7 +658,7 @@ describe('the error message for a status', () => {
     async (text, isMissed) => {
       const { message } = await failure(status(400, { message: text }), { bodyFormat: 'form' })
       expect(message).toContain(`returned 400 (${text}). `)
-      expect(kindsIn(message)).toEqual([isMissed ? 'format' : 'grant-type'])
+      expect(kindsIn(message)).toEqual([isMissed ? 'fields' : 'grant-type'])
     },
   )
 

@@ -8,7 +8,7 @@ import type { TokenResponse } from './token-response.ts'
 
 /** An access token. Its value is readable, but appears in no inspect or JSON output of it. */
 export interface AccessToken {
-  /** What goes into the header: one or more of the characters of a bearer token (RFC 6750 §2.1). */
+  /** What goes into the header: one or more visible ASCII characters. */
   readonly value: string
   /** The token's type (RFC 6750); no other type is accepted. */
   readonly tokenType: 'Bearer'

@@ -1,5 +1,5 @@
 /** One token request (RFC 6749 §4.4.2): the POST to the token endpoint, its failures and its retries. */
-import { type Advice, adviceOf, OPTIONS } from '../../advice/failure.ts'
+import { type Advice, adviceOf, OPTIONS, otherWays } from '../../advice/failure.ts'
 import { BROKEN_OFF, networkFailureOf } from '../../advice/network.ts'
 import { type OAuthError, refusalOf } from '../../advice/refusals.ts'
 import { RESPONSES, unusableKindOf } from '../../advice/responses.ts'
@@ -13,7 +13,7 @@ import {
   TokenResponseError,
 } from '../../base/errors.ts'
 import { isSpent, type Quota, quotaInText, quotasIn, spentForMs } from '../../base/quota.ts'
-import { redactedCause, shownUrl } from '../../base/redact.ts'
+import { formEncoded, redactedCause, shownUrl } from '../../base/redact.ts'
 import { untilAborted, within } from '../../base/waiting.ts'
 import { isLoopback } from '../../environment/environment.ts'
 import type { ResolvedOptions } from '../../options/options.ts'
@@ -201,11 +201,12 @@ export class TokenRequest {
 
   async #read(response: Response, { sentAt, signal }: Exchange): Promise<CachedToken> {
     const { limits, secrets } = this.#context
+    const { lifetimeIfMissingMs } = this.#options
     this.#quotas = quotasIn(response, secrets)
     limits.quotasReported(this.#quotas)
     if (isRedirect(response)) throw this.#redirectFailure(response)
     if (!response.ok) throw this.#refused(response, await this.#oauthError(response, signal))
-    const read = await readTokenResponse(response, sentAt, secrets)
+    const read = await readTokenResponse(response, { sentAt, secrets, lifetimeIfMissingMs })
     if (read.kind === 'error') throw this.#refused(response, read.oauth)
     if (read.kind === 'invalid') throw this.#badResponse(read.issues)
     const cached = new CachedToken({ ...read.token, quotas: this.#quotas }, this.#options, secrets)
@@ -214,15 +215,17 @@ export class TokenRequest {
   }
 
   #requestWith(value: string): RequestInit {
-    const { bodyFormat, clientId, credential, environment, tokenParameters } = this.#options
+    const { bodyFormat, clientId, credential, environment, tokenEndpointAuthMethod, tokenParameters } =
+      this.#options
+    const { audience } = environment
+    const isBasic = tokenEndpointAuthMethod === 'client_secret_basic'
     const proof =
       credential.option === 'clientSecret'
         ? { client_secret: value }
         : { client_assertion_type: ASSERTION_TYPE, client_assertion: value }
     const fields = {
-      client_id: clientId,
-      ...proof,
-      audience: environment.audience,
+      ...(!isBasic && { client_id: clientId, ...proof }),
+      ...(audience !== undefined && { audience }),
       grant_type: 'client_credentials',
       ...tokenParameters,
     }
@@ -232,11 +235,19 @@ export class TokenRequest {
       headers: {
         'content-type': isJson ? 'application/json' : 'application/x-www-form-urlencoded',
         accept: 'application/json',
+        ...(isBasic && { authorization: this.#basic(value) }),
       },
       body: isJson ? JSON.stringify(fields) : new URLSearchParams(fields).toString(),
       redirect: 'manual', // a 307 would forward the secret to another host
       cache: 'no-store', // Next.js caches POSTs of its fetch
     }
+  }
+
+  /** HTTP Basic (RFC 6749 §2.3.1): id and secret are encoded as in a form before. */
+  #basic(secret: string): string {
+    const encoded = btoa(`${formEncoded(this.#options.clientId)}:${formEncoded(secret)}`)
+    this.#context.secrets.keep('basic', encoded) // for servers that repeat the header
+    return `Basic ${encoded}`
   }
 
   /** There was no response, an incomplete one, or one that cannot be read. */
@@ -305,8 +316,14 @@ export class TokenRequest {
       .join(': ')
     const pause = retryAfterMs === undefined ? '' : ` It asks for a pause of ${retryAfterMs} ms.`
     const quotas = status === 429 ? this.#quotas.filter(isSpent) : []
-    const isAssertion = this.#options.credential.option === 'clientAssertion'
-    const refusal = refusalOf(status, { ...oauth, detail }, { isAssertion })
+    const { bodyFormat, credential, tokenEndpointAuthMethod } = this.#options
+    const asked = /^basic\b/i.test(response.headers.get('www-authenticate') ?? '')
+    const request = {
+      isAssertion: credential.option === 'clientAssertion',
+      isForm: bodyFormat === 'form',
+      needsBasic: asked && tokenEndpointAuthMethod === 'client_secret_post',
+    }
+    const refusal = refusalOf(status, { ...oauth, detail }, request)
     return this.#failure(
       `POST ${this.#endpoint} returned ${status}${words && ` (${words})`}.${pause} ` +
         quotas.map((quota) => `${quotaInText(quota)} `).join('') +
@@ -318,7 +335,7 @@ export class TokenRequest {
         status,
         ...oauth,
         retryAfterMs,
-        answer: { detail, retryAfterMs, quotas },
+        answer: { detail, retryAfterMs, quotas, kind: refusal.kind },
       },
     )
   }
@@ -337,10 +354,14 @@ export class TokenRequest {
   }
 
   #advice(failure: Advice): string {
-    const { bodyFormat, credential, fetch } = this.#options
-    const form = bodyFormat === 'json' ? " (bodyFormat: 'form')" : ''
+    const { credential, fetch } = this.#options
     const circle = fetch ? ' If the option fetch uses a client that has this token, it waits for itself.' : ''
-    return adviceOf(failure, { ...OPTIONS, credential: credential.option, form, circle })
+    return adviceOf(failure, {
+      ...OPTIONS,
+      ...otherWays(this.#options),
+      credential: credential.option,
+      circle,
+    })
   }
 
   #failure(message: string, failure: Omit<TokenRequestFailure, 'attempts'>): TokenRequestError {

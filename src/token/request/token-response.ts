@@ -2,6 +2,7 @@
 import { TextDecoder } from 'node:util' // no global in jsdom (https://github.com/jsdom/jsdom/issues/2524)
 import * as z from 'zod/mini'
 import type { OAuthError } from '../../advice/refusals.ts'
+import { NO_LIFETIME } from '../../advice/responses.ts'
 import { HOUR_MS, type Instant } from '../../base/clock.ts'
 import type { ResponseIssue } from '../../base/errors.ts'
 import type { Quota } from '../../base/quota.ts'
@@ -24,21 +25,20 @@ export const MAX_ANSWER_BYTES: number = 64 * 1024
 /** Ten years: a later date may not exist. */
 export const MAX_LIFETIME_MS: number = 10 * 365 * 24 * HOUR_MS
 
-/** RFC 6750 §2.1: the characters that a bearer token may have. */
-const B64TOKEN = /^[A-Za-z0-9\-._~+/]+=*$/
+/** RFC 6749, appendix A.12, without the space: RFC 6750 §2.1 allows fewer, but Salesforce issues `!`, and Laravel `|`. */
+const VISIBLE = /^[\x21-\x7e]+$/
 
 const BEARER = /^bearer$/i
 
-const TOKEN = 'must be a non-empty string of the characters of a bearer token (RFC 6750 §2.1)'
+const TOKEN = 'must be a non-empty string of visible ASCII characters'
 const EXPIRES = 'must be a positive whole number of seconds'
 
 const tokenResponse = z.object(
   {
-    access_token: z.custom<string>((value) => typeof value === 'string' && B64TOKEN.test(value), TOKEN),
-    expires_in: z.custom<number | string>(isSeconds, EXPIRES),
-    token_type: z.custom<string>(
-      (value) => typeof value === 'string' && BEARER.test(value),
-      'must be Bearer',
+    access_token: z.custom<string>((value) => typeof value === 'string' && VISIBLE.test(value), TOKEN),
+    expires_in: z.optional(z.nullable(z.custom<number | string>(isSeconds, EXPIRES))),
+    token_type: z.optional(
+      z.custom<string>((value) => typeof value === 'string' && BEARER.test(value), 'must be Bearer'),
     ),
     scope: z.optional(z.custom<unknown>()),
   },
@@ -60,11 +60,17 @@ export type ReadResponse =
   | { readonly kind: 'error'; readonly oauth: OAuthError }
   | { readonly kind: 'invalid'; readonly issues: readonly ResponseIssue[] }
 
+/** What is known besides a token response. */
+interface ResponseContext {
+  readonly sentAt: Instant
+  readonly secrets: UsedSecrets
+  readonly lifetimeIfMissingMs: number | undefined
+}
+
 /** Reads a token response (RFC 6749 §5.1). */
 export async function readTokenResponse(
   response: Response,
-  sentAt: Instant,
-  secrets: UsedSecrets,
+  { sentAt, secrets, lifetimeIfMissingMs }: ResponseContext,
 ): Promise<ReadResponse> {
   const text = await readText(response)
   if (text === undefined) {
@@ -77,23 +83,37 @@ export async function readTokenResponse(
   const value = fieldOf(body, 'access_token')
   if (typeof value === 'string') secrets.add(value) // even if the response is invalid
   const parsed = z.safeParse(tokenResponse, body)
-  if (!parsed.success) {
+  const expiresIn = parsed.data?.expires_in
+  const lifetimeMs = expiresIn == null ? lifetimeIfMissingMs : Number(expiresIn) * 1000
+  if (!parsed.success || lifetimeMs === undefined) {
     const oauth = oauthErrorIn(text, response, secrets)
-    if (oauth.error !== undefined) return { kind: 'error', oauth }
-    const { issues } = parsed.error
-    return {
-      kind: 'invalid',
-      issues: issues.map(({ path, message }) => ({ field: String(path[0] ?? 'body'), reason: message })),
-    }
+    return oauth.error === undefined
+      ? { kind: 'invalid', issues: issuesIn(parsed.error, body, lifetimeIfMissingMs) }
+      : { kind: 'error', oauth }
   }
-  const { access_token, expires_in, scope } = parsed.data
+  const { access_token, scope } = parsed.data
   const token = {
     value: access_token,
     scope: typeof scope === 'string' ? scope : undefined,
-    lifetimeMs: Math.min(Number(expires_in) * 1000, MAX_LIFETIME_MS),
+    lifetimeMs: Math.min(lifetimeMs, MAX_LIFETIME_MS),
     sentAt,
   }
   return { kind: 'token', token }
+}
+
+/** What is wrong with each field. */
+function issuesIn(
+  error: z.core.$ZodError | undefined,
+  body: unknown,
+  lifetimeIfMissingMs: number | undefined,
+): ResponseIssue[] {
+  const issues = (error?.issues ?? []).map(({ path, message }) => ({
+    field: String(path[0] ?? 'body'),
+    reason: message,
+  }))
+  const isObject = issues[0]?.field !== 'body'
+  const isMissing = isObject && fieldOf(body, 'expires_in') == null && lifetimeIfMissingMs === undefined
+  return isMissing ? [...issues, { field: 'expires_in', reason: NO_LIFETIME }] : issues
 }
 
 /** The body's text; undefined if it is longer than 64 KiB after decompression, which ends the reading. */

@@ -121,3 +121,9 @@ function nameOf(path: readonly PropertyKey[]): string {
   const parts = path.map((part) => (typeof part === 'number' ? `[${part}]` : `.${String(part)}`))
   return parts.join('').replace(/^\./, '')
 }
+
+/** The schema of `tokenEndpointAuthMethod`, for the sandbox, too. */
+export const authMethod: z.ZodMiniType<'client_secret_post' | 'client_secret_basic'> = z.enum(
+  ['client_secret_post', 'client_secret_basic'],
+  "must be 'client_secret_post' or 'client_secret_basic'",
+)

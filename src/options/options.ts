@@ -3,6 +3,7 @@ import * as z from 'zod/mini'
 import { type Clock, limitClockOf, SECOND_MS, systemClock } from '../base/clock.ts'
 import { ConfigurationError, type Problem } from '../base/errors.ts'
 import {
+  authMethod,
   fn,
   hasFunction,
   headerName,
@@ -251,12 +252,6 @@ const parameters = z
       if (typeof field !== 'string') report('invalid', 'must be a string', name)
     }
   })
-
-/** The schema of `tokenEndpointAuthMethod`, for the sandbox, too. */
-export const authMethod: z.ZodMiniType<TokenEndpointAuthMethod> = z.enum(
-  ['client_secret_post', 'client_secret_basic'],
-  "must be 'client_secret_post' or 'client_secret_basic'",
-)
 
 const misplaced = z.optional(z.custom<never>(() => false, ofKind('unknown', 'belongs in environment')))
 const providerShape = strict({

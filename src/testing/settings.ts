@@ -2,9 +2,8 @@
 import { createPublicKey, type JsonWebKey, type KeyObject } from 'node:crypto'
 import * as z from 'zod/mini'
 import { ConfigurationError } from '../base/errors.ts'
-import { fn, headerName, ms, parse, schemeName, strict } from '../base/schema.ts'
+import { authMethod, fn, headerName, ms, parse, schemeName, strict } from '../base/schema.ts'
 import { tokenPathFlaw } from '../environment/environment.ts'
-import { authMethod } from '../options/options.ts'
 import { isQuota } from './quota.ts'
 import type { SandboxClient, SandboxOptions, SandboxSettings } from './types.ts'
 

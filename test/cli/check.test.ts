@@ -4,6 +4,7 @@ import fs, { readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { syncBuiltinESMExports } from 'node:module'
 import { join } from 'node:path'
+import { startSandbox } from 'merchant-auth/testing'
 import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import type { Finding } from '../../src/cli/report.ts'
 import { kindsIn } from '../support/failures.ts'
@@ -17,6 +18,26 @@ const at = eachWithSandbox()
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex')
 
 describe('check', () => {
+  it('names the variables for another token endpoint, and takes each as a flag, too', async () => {
+    await using sandbox = await startSandbox({
+      tokenPath: '/token',
+      tokenEndpointAuthMethod: 'client_secret_basic',
+    })
+    const { MERCHANT_AUTH_TOKEN_PATH: path, ...others } = sandbox.test.variables
+    const place = { ...at, variables: { ...others, MERCHANT_AUTH_AUDIENCE: 'x' } }
+    const post = { MERCHANT_AUTH_TOKEN_ENDPOINT_AUTH_METHOD: '' }
+    const adviceOf = async (args: readonly string[]) => (await check(place, args, post)).last?.advice
+    expect(await adviceOf([])).toContain('MERCHANT_AUTH_TOKEN_PATH')
+    const args = ['--token-path', String(path)]
+    expect(await adviceOf(args)).toContain('MERCHANT_AUTH_TOKEN_ENDPOINT_AUTH_METHOD=client_secret_basic')
+    sandbox.test.fail('token', { kind: 'json', body: { access_token: 'a.b.c' } })
+    args.push('--token-endpoint-auth-method', 'client_secret_basic', '--body-format', 'form')
+    expect(await adviceOf(args)).toContain('MERCHANT_AUTH_LIFETIME_IF_MISSING_SECONDS')
+    sandbox.test.fail('token', { kind: 'json', body: { access_token: '00D!a|b' } })
+    args.push('--lifetime-if-missing-seconds', '60', '--api-url', `merchant=${sandbox.test.merchantUrl}`)
+    expect((await check(place, args, { ...post, MERCHANT_AUTH_AUDIENCE: '' })).code).toBe(0)
+  })
+
   it('shows the remaining quotas, after a failure, too', async () => {
     at.test.configure({ quota: '5/h,10/d' })
     for (const _ of [1, 2]) await run(['token'], at.variables)

@@ -119,6 +119,23 @@ describe('the settings of the sandbox command', () => {
     expect(code).toBe(0)
   })
 
+  it.each([
+    ['--token-path /o/token/ --token-endpoint-auth-method client_secret_basic', ''],
+    ['--token-path /token', '--body-format form'],
+  ])('stand for another token endpoint with %s, and check and token work with it', async (flags, more) => {
+    const { command, merchantUrl } = await sandbox(flags.split(' '))
+    const [, path = ''] = flags.split(' ')
+    expect(command.stdout()).toContain(`MERCHANT_AUTH_TOKEN_PATH=${path}\n`)
+    expect(command.stderr()).toContain(path)
+    expect(command.stdout()).not.toContain('AUDIENCE')
+    const file = join(folder(), '.env')
+    writeFileSync(file, command.stdout())
+    const args = ['--dotenv', file, ...more.split(' ').filter(Boolean)]
+    const checked = await run(['check', ...args, '--call', `${merchantUrl}/orders`])
+    expect(checked).toMatchObject({ code: 0, stdout: expect.stringMatching(/audience +\(none\)/) })
+    expect(await run(['token', ...args])).toMatchObject({ code: 0, stderr: '' })
+  })
+
   it('delay token requests and API calls, and make both APIs reject every token', async () => {
     const flags = '--token-latency-ms 40 --api-latency-ms 40 --reject-all-tokens'.split(' ')
     const { client, merchantUrl, inStoreUrl, lines } = await sandbox(flags)

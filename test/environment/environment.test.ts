@@ -67,6 +67,15 @@ describe('defineEnvironments', () => {
     expect(problemsOf({ production, test: { ...test, ...more } })).toEqual(problems)
   })
 
+  it('accepts two environments without an audience', () => {
+    const without = (host: string) => environment(host, { tokenPath: '/token', audience: undefined })
+    const environments = defineEnvironments({
+      production: without('example'),
+      test: without('test.example'),
+    })
+    expect(Object.keys(environments.test)).toEqual(['name', 'authUrl', 'tokenPath', 'apiUrls'])
+  })
+
   it('accepts paths that share only a prefix', () => {
     const other = { ...test, apiUrls: ['https://api.example/merchant-test'] }
     expect(problemsOf({ production, test: other })).toEqual([])

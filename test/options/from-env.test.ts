@@ -53,6 +53,35 @@ const kindsOf = (env: Variables) => kinds(() => optionsFromEnv(env))
 const reasonsOf = (env: Variables) => problemsIn(() => optionsFromEnv(env)).map(({ reason }) => reason)
 
 describe('optionsFromEnv', () => {
+  it('reads what other token endpoints need; with a path, the audience may be unset', () => {
+    const { MERCHANT_AUTH_AUDIENCE: _, ...others } = GOOD
+    const { environment, ...options } = optionsFromEnv({
+      ...others,
+      MERCHANT_AUTH_TOKEN_PATH: ' /o/token/ ',
+      MERCHANT_AUTH_TOKEN_ENDPOINT_AUTH_METHOD: 'client_secret_basic',
+      MERCHANT_AUTH_BODY_FORMAT: 'form',
+      MERCHANT_AUTH_LIFETIME_IF_MISSING_SECONDS: '7200',
+    })
+    expect(environment).toMatchObject({ authUrl: 'https://auth.example', tokenPath: '/o/token/' })
+    expect('audience' in environment).toBe(false)
+    expect(options).toMatchObject({
+      tokenEndpointAuthMethod: 'client_secret_basic',
+      bodyFormat: 'form',
+      lifetimeIfMissingMs: 7_200_000,
+    })
+    expect(kindsOf(others)).toEqual([['MERCHANT_AUTH_AUDIENCE', 'missing']])
+  })
+
+  it.each([
+    ['MERCHANT_AUTH_TOKEN_PATH', 'token'],
+    ['MERCHANT_AUTH_TOKEN_PATH', "'/token'"],
+    ['MERCHANT_AUTH_TOKEN_ENDPOINT_AUTH_METHOD', 'basic'],
+    ['MERCHANT_AUTH_BODY_FORMAT', 'xml'],
+    ['MERCHANT_AUTH_LIFETIME_IF_MISSING_SECONDS', '1h'],
+  ])('rejects a %s of %s', (name, value) => {
+    expect(kindsOf({ ...GOOD, [name]: value })).toEqual([[name, 'invalid']])
+  })
+
   it('reads what a schema of the caller has made of the variables', () => {
     const parsed = { ...GOOD, MERCHANT_AUTH_TIMEOUT_MS: 5_000, MERCHANT_AUTH_ALLOW_INSECURE_REQUESTS: true }
     const { timeoutMs, environment } = optionsFromEnv(parsed as unknown as Variables)

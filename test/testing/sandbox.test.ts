@@ -8,8 +8,10 @@ import { createAuthFetch } from '../../src/attach/fetch.ts'
 import { ConfigurationError } from '../../src/base/errors.ts'
 import { defineEnvironments } from '../../src/environment/environment.ts'
 import { optionsFromEnv } from '../../src/options/from-env.ts'
+import type { TokenProviderOptions } from '../../src/options/options.ts'
 import { startSandbox } from '../../src/testing/index.ts'
 import { createTokenProvider } from '../../src/token/client-credentials-provider.ts'
+import { kindsIn } from '../support/failures.ts'
 import { PATIENCE_MS } from '../support/patience.ts'
 import {
   call,
@@ -27,6 +29,23 @@ const CLIENT = { clientId: 'a', clientSecret: 'secret of a' }
 
 describe('startSandbox', () => {
   const use = useSandbox()
+
+  it('with another token endpoint accepts token requests as its options send them', async () => {
+    const options = { tokenPath: '/o/token/', tokenEndpointAuthMethod: 'client_secret_basic' } as const
+    await using sandbox = await startSandbox(options)
+    const { environment, variables } = sandbox.test
+    expect([environment.tokenPath, environment.audience]).toEqual(['/o/token/', undefined])
+    for (const given of [sandbox.test.options, optionsFromEnv(variables)] as const)
+      for (const bodyFormat of ['json', 'form'] as const) {
+        await using tokens = createTokenProvider({ ...given, bodyFormat } as TokenProviderOptions)
+        await expect(tokens.getToken()).resolves.toBeDefined()
+      }
+    const { MERCHANT_AUTH_TOKEN_ENDPOINT_AUTH_METHOD: _, ...post } = variables
+    await using tokens = createTokenProvider(optionsFromEnv(post))
+    const error = await tokens.getToken().catch((reason: Error) => reason)
+    expect(kindsIn(String(error))).toEqual(['basic'])
+    expect(JSON.stringify(sandbox.test.requests())).not.toContain(sandbox.test.clientSecret)
+  })
 
   it('starts two environments on 127.0.0.1 that defineEnvironments accepts', () => {
     const { production, test } = use.sandbox

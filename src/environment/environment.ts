@@ -87,7 +87,7 @@ function entriesOf(apiUrls: Environment['apiUrls']): readonly Entry[] {
 }
 
 /** The path of the service's own token endpoint below its `authUrl`. */
-export const TOKEN_PATH = '/oauth/token'
+const TOKEN_PATH = '/oauth/token'
 
 /** The token endpoint of an environment, as the URL parser normalizes it. */
 export function tokenEndpoint({ authUrl, tokenPath }: Pick<Environment, 'authUrl' | 'tokenPath'>): string {

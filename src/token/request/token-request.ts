@@ -13,7 +13,7 @@ import {
   TokenResponseError,
 } from '../../base/errors.ts'
 import { isSpent, type Quota, quotaInText, quotasIn, spentForMs } from '../../base/quota.ts'
-import { formEncoded, redactedCause, shownUrl } from '../../base/redact.ts'
+import { redactedCause, shownUrl } from '../../base/redact.ts'
 import { untilAborted, within } from '../../base/waiting.ts'
 import { isLoopback } from '../../environment/environment.ts'
 import type { ResolvedOptions } from '../../options/options.ts'
@@ -21,6 +21,7 @@ import type { Purpose } from '../limits/request-limits.ts'
 import { CachedToken } from './access-token.ts'
 import type { ClientCredential } from './client-credential.ts'
 import type { AcquisitionContext } from './context.ts'
+import { tokenRequestInit } from './request-format.ts'
 import { ExpiredTokenError } from './token-errors.ts'
 import {
   isRedirect,
@@ -35,8 +36,6 @@ const FIRST_PAUSE_MS = 200
 const MAX_PAUSE_SHARE = 0.2
 /** The pause after a token that is expired on arrival: its endpoint says in whole seconds how long the token still lives. */
 const EXPIRED_PAUSE_MS = 1_000
-/** RFC 7523 §2.2. */
-const ASSERTION_TYPE = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer'
 
 /** One request that was sent. */
 interface Exchange {
@@ -172,7 +171,10 @@ export class TokenRequest {
       try {
         // The global fetch is looked up at each use: tests and tools replace it.
         const { endpoint, fetch = globalThis.fetch } = this.#options
-        response = await fetch(endpoint, { ...this.#requestWith(credential), signal })
+        const init = tokenRequestInit(this.#options, credential)
+        const { authorization } = init.headers
+        if (authorization !== undefined) secrets.keep('basic', authorization.slice('Basic '.length))
+        response = await fetch(endpoint, { ...init, signal })
         if (!isResponse(response)) throw this.#noResponse()
         return await this.#read(response, { sentAt, signal })
       } catch (error) {
@@ -212,42 +214,6 @@ export class TokenRequest {
     const cached = new CachedToken({ ...read.token, quotas: this.#quotas }, this.#options, secrets)
     if (cached.servableForMs(this.#options.clock) > 0) return cached
     throw new ExpiredTokenError(this.#endpoint)
-  }
-
-  #requestWith(value: string): RequestInit {
-    const { bodyFormat, clientId, credential, environment, tokenEndpointAuthMethod, tokenParameters } =
-      this.#options
-    const { audience } = environment
-    const isBasic = tokenEndpointAuthMethod === 'client_secret_basic'
-    const proof =
-      credential.option === 'clientSecret'
-        ? { client_secret: value }
-        : { client_assertion_type: ASSERTION_TYPE, client_assertion: value }
-    const fields = {
-      ...(!isBasic && { client_id: clientId, ...proof }),
-      ...(audience !== undefined && { audience }),
-      grant_type: 'client_credentials',
-      ...tokenParameters,
-    }
-    const isJson = bodyFormat === 'json'
-    return {
-      method: 'POST',
-      headers: {
-        'content-type': isJson ? 'application/json' : 'application/x-www-form-urlencoded',
-        accept: 'application/json',
-        ...(isBasic && { authorization: this.#basic(value) }),
-      },
-      body: isJson ? JSON.stringify(fields) : new URLSearchParams(fields).toString(),
-      redirect: 'manual', // a 307 would forward the secret to another host
-      cache: 'no-store', // Next.js caches POSTs of its fetch
-    }
-  }
-
-  /** HTTP Basic (RFC 6749 §2.3.1): id and secret are encoded as in a form before. */
-  #basic(secret: string): string {
-    const encoded = btoa(`${formEncoded(this.#options.clientId)}:${formEncoded(secret)}`)
-    this.#context.secrets.keep('basic', encoded) // for servers that repeat the header
-    return `Basic ${encoded}`
   }
 
   /** There was no response, an incomplete one, or one that cannot be read. */

@@ -36,7 +36,7 @@ describe('a failed token request', () => {
     const { code, last } = await check(at)
     expect(code).toBe(6)
     expect(last?.text).toContain('expires_in')
-    expect(kindsOf(last)).toEqual(['incomplete-token'])
+    expect(kindsOf(last)).toEqual(['no-lifetime'])
     at.test.fail('token', { kind: 'json', body: { expires_in: 60, token_type: 'Bearer' } })
     expect(kindsOf((await check(at)).last)).toEqual(['no-token'])
   })
@@ -76,7 +76,7 @@ describe('a failed token request', () => {
     [400, 'invalid_target', 'audience'],
     [400, 'unauthorized_client', 'grant'],
     [400, 'unsupported_grant_type', 'grant-type'],
-    [400, 'invalid_request', 'format'],
+    [400, 'invalid_request', 'fields'],
     [415, undefined, 'format'],
     [400, 'invalid_scope', 'scope'],
     [400, 'other', 'other'],
@@ -109,9 +109,9 @@ describe('a failed token request', () => {
     at.test.fail('token', { kind: 'status', status: 400 }, { times: 2 })
     const json = await check(at)
     const form = await check(at, ['--body-format', 'form'])
-    for (const { last } of [json, form]) expect(kindsOf(last)).toEqual(['format'])
-    expect(json.last?.advice).toContain('(--body-format form)')
-    expect(form.last?.advice).not.toContain('--body-format')
+    for (const { last } of [json, form]) expect(kindsOf(last)).toEqual(['fields'])
+    expect(json.last?.advice).toContain('MERCHANT_AUTH_BODY_FORMAT=form')
+    expect(form.last?.advice).not.toContain('=form')
   })
 
   it.each([

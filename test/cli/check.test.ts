@@ -202,7 +202,7 @@ describe('check', () => {
     expect(kindsIn(used.stdout)).toEqual(['assertion'])
     writeFileSync(file, await sign())
     const unknown = await run(['check', ...args, '--token-parameter', 'resource=x'], at.variables)
-    expect(kindsIn(unknown.stdout)).toEqual(['format'])
+    expect(kindsIn(unknown.stdout)).toEqual(['fields'])
     expect(unknown.stdout).toContain('(MERCHANT_AUTH_TOKEN_PARAMETERS)')
     const { length } = at.test.requests('token')
     const store = await run(['token', ...args, '--store', 'redis://127.0.0.1:1'], at.variables)

@@ -49,7 +49,6 @@ describe('the command line', () => {
     ['check --HORSE', 'Unknown flag.'],
     ['check -- HORSE', ARGUMENT],
     ['token --client-secret HORSE', SECRET],
-    ['check --body-format HORSE', 'The value of --body-format must be json or form.'],
     ['check --call /HORSE', CALL],
     ['check --call http://user:HORSE@127.0.0.1/merchant', CALL],
     ['check --header-name=A@HORSE', /^--header-name must be the name of a header/],

@@ -3,7 +3,7 @@ import type { Client, Contender, Service, Transport } from './contenders/contend
 import { contenders } from './contenders/index.ts'
 import { before } from './contenders/ours.ts'
 import { median, shown } from './numbers.ts'
-import { type Check, isAgainst, isCheck, progress, type Section, type Summary } from './part.ts'
+import { type Check, isAgainst, isCheck, progress, type Section } from './part.ts'
 import { measure, type Ratio, type Rounds, type Runner, ratioOf, type Times } from './rounds.ts'
 
 export interface Group {
@@ -174,20 +174,4 @@ function checksAgainstBefore({ group, entrants, times }: Result): Check[] {
       limit: 1,
       tolerance: group.tolerance,
     }))
-}
-
-export function summaryOf(what: string, results: readonly Result[]): Summary {
-  return {
-    page: 'docs/speed.md',
-    columns: [what, 'µs', 'ratio'],
-    rows: results.flatMap((result) =>
-      measuredOf(result)
-        .filter(({ name }) => !name.endsWith(SECOND_COPY))
-        .map(({ name }) => [
-          name,
-          shown(usPerCall(result, name)),
-          ratioToBaseline(result, name).ratio.toFixed(2),
-        ]),
-    ),
-  }
 }

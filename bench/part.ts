@@ -16,16 +16,6 @@ export interface Check {
   readonly tolerance: number
 }
 
-/** Pages of the package with tables between `<!-- bench -->` and `<!-- /bench -->`. */
-export const PAGES = ['README.md', 'docs/coming-from-elsewhere.md', 'docs/speed.md'] as const
-
-/** A table that is written into a page of the package, between its two comments. */
-export interface Summary {
-  readonly page: (typeof PAGES)[number]
-  readonly columns: readonly string[]
-  readonly rows: Section['rows']
-}
-
 export interface Section {
   readonly title: string
   readonly intro: string
@@ -33,8 +23,6 @@ export interface Section {
   readonly rows: readonly (readonly (string | number)[])[]
   readonly notes?: readonly string[]
   readonly checks: readonly Check[]
-  /** Tables for pages of the package. */
-  readonly summary?: Summary | readonly Summary[]
 }
 
 const job = process.env['BENCH_JOB']

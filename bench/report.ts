@@ -1,9 +1,9 @@
-/** Judges the checks, and writes what was measured as Markdown: bench/RESULTS.md, and the tables in pages of the package. */
+/** Judges the checks, and writes what was measured as Markdown: bench/RESULTS.md. */
 import { readFileSync } from 'node:fs'
 import { cpus, release, totalmem, type } from 'node:os'
 import { contenders } from './contenders/index.ts'
 import { shown } from './numbers.ts'
-import type { Check, Section, Summary } from './part.ts'
+import type { Check, Section } from './part.ts'
 
 /** A figure is compared as it is shown: the digits after that are noise. */
 export function isMissed({ value, limit, tolerance }: Check): boolean {
@@ -82,22 +82,6 @@ function machine(): [string, string][] {
 export function versionOf(name: string): string {
   const file = new URL(`node_modules/${name}/package.json`, import.meta.url)
   return String(JSON.parse(readFileSync(file, 'utf8')).version)
-}
-
-const START = '<!-- bench -->'
-const END = '<!-- /bench -->'
-
-/** A page of the package with its summaries between the two comments. */
-export function pageWith(page: Summary['page'], text: string, sections: readonly Section[]): string {
-  const [start, end] = [text.indexOf(START), text.indexOf(END)]
-  if (start < 0 || end < start) throw new Error(`${page} has no place for the summary: ${START} … ${END}`)
-  const tables = sections
-    .flatMap(({ summary = [] }) => summary)
-    .filter((summary) => summary.page === page)
-    .map(({ columns, rows }) => table(columns, rows))
-  const facts = new Map(machine())
-  const source = `Measured on ${facts.get('Date')} with Node.js ${facts.get('Node.js')} on ${facts.get('Processor')} by \`npm run bench\` of the repository.`
-  return `${text.slice(0, start + START.length)}\n${[...tables, source].join('\n\n')}\n${text.slice(end)}`
 }
 
 /** Columns in which each cell begins with a digit are aligned to the right. */

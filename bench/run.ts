@@ -1,11 +1,11 @@
 /** Runs the parts, each in a process of its own, judges the checks, and writes the report. `--help` lists the options. */
 import { spawn } from 'node:child_process'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
-import { PAGES, type Section } from './part.ts'
-import { checkInText, figuresOf, isMissed, pageWith, resultsPage } from './report.ts'
+import type { Section } from './part.ts'
+import { checkInText, figuresOf, isMissed, resultsPage } from './report.ts'
 
 const PARTS = ['price', 'cost', 'matrix', 'size']
 /** The one that is precise beside other programs. Tests count requests and failures; `npm run check:package` limits sizes. */
@@ -15,7 +15,7 @@ const PARTS_AGAINST = ['price', 'cost']
 const HELP = `npm run bench [-- OPTIONS]
 
 Measures this package and its peers, on two cores that do nothing else.
-Writes bench/RESULTS.md and the tables in ${PAGES.join(', ')}.
+Writes bench/RESULTS.md.
 
   --check           ${PARTS_IN_CHECK.join(', ')}, in short, for CI; writes nothing
   --against FOLDER  this build beside an earlier one, a folder with package.json and dist; writes nothing
@@ -106,11 +106,7 @@ async function runPart(name: string): Promise<Section[]> {
 
 async function writeReport(): Promise<void> {
   writeFileSync(here('RESULTS.md'), resultsPage(sections, Math.ceil(seconds() / 60)))
-  for (const page of PAGES) {
-    const file = here(`../${page}`)
-    writeFileSync(file, pageWith(page, readFileSync(file, 'utf8'), sections))
-  }
-  console.log(`\nbench/RESULTS.md and the tables in ${PAGES.join(', ')} are written.`)
+  console.log('\nbench/RESULTS.md is written.')
 }
 
 function seconds(): number {

@@ -1,12 +1,5 @@
 /** What one call costs without a network, and whether it costs the same with ten thousand calls in flight. */
-import {
-  costSection,
-  type Group,
-  measureGroups,
-  type Result,
-  ratioToBaseline,
-  summaryOf,
-} from '../call-cost.ts'
+import { costSection, type Group, measureGroups, type Result, ratioToBaseline } from '../call-cost.ts'
 import { contenders } from '../contenders/index.ts'
 import { shown } from '../numbers.ts'
 import { type Check, isAgainst, isCheck, runPart, type Section } from '../part.ts'
@@ -91,13 +84,7 @@ async function cost(): Promise<Section[]> {
     },
     inFlight,
   )
-  return [
-    {
-      ...oneByOneSection,
-      summary: summaryOf('A call without a network', results),
-    },
-    { ...inFlightSection, checks },
-  ]
+  return [oneByOneSection, { ...inFlightSection, checks }]
 }
 
 await runPart(import.meta, cost)

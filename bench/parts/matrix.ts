@@ -10,16 +10,7 @@ import { thirtyLines, twentyLines } from '../contenders/by-hand.ts'
 import type { CallOptions, Client, Contender, Service } from '../contenders/contender.ts'
 import { contenders } from '../contenders/index.ts'
 import { shown } from '../numbers.ts'
-import {
-  type Check,
-  eachOf,
-  inOwnProcess,
-  mustBeFound,
-  progress,
-  runPart,
-  type Section,
-  type Summary,
-} from '../part.ts'
+import { type Check, eachOf, inOwnProcess, mustBeFound, progress, runPart, type Section } from '../part.ts'
 import { versionOf } from '../report.ts'
 import { AUDIENCE, createToken } from '../service.ts'
 
@@ -305,7 +296,6 @@ interface Column {
   readonly text: (cells: Cells) => string
   readonly value: (cells: Cells) => number
   readonly limit: number
-  readonly isInReadme?: true
 }
 
 const COLUMNS: readonly Column[] = [
@@ -314,7 +304,6 @@ const COLUMNS: readonly Column[] = [
     text: ({ cold }) => shown(cold),
     value: ({ cold }) => cold,
     limit: 1,
-    isInReadme: true,
   },
   {
     head: `calls that fail, of ${REVOKED} in flight when the token is revoked`,
@@ -322,21 +311,18 @@ const COLUMNS: readonly Column[] = [
       tokenRequests > 1 ? `${seen}, with ${tokenRequests} token requests` : shown(seen),
     value: ({ revoked }) => revoked.seen,
     limit: 0,
-    isInReadme: true,
   },
   {
     head: 'redirects send to another origin',
     text: ({ redirects }) => redirects.join(', ') || 'nothing',
     value: ({ redirects }) => redirects.length,
     limit: 0,
-    isInReadme: true,
   },
   {
     head: 'logged errors show',
     text: ({ logged }) => logged.join(', ') || 'nothing',
     value: ({ logged }) => logged.length,
     limit: 0,
-    isInReadme: true,
   },
   {
     head: `token requests for ${IN_TURN} calls, while the API rejects every token`,
@@ -358,18 +344,6 @@ const COLUMNS: readonly Column[] = [
   },
 ]
 
-/** Those of README.md; docs/coming-from-elsewhere.md has all. */
-const IN_README = new Set([
-  'attachAuth',
-  thirtyLines.name,
-  twentyLines.name,
-  'axios-auth-refresh',
-  'axios-token-interceptor',
-  'openid-client',
-  '@badgateway/oauth2-client',
-  'auth0',
-])
-
 async function matrix(): Promise<Section> {
   const ofKind = (kind: Contender['kind']): Contender[] =>
     contenders.filter(
@@ -383,17 +357,6 @@ async function matrix(): Promise<Section> {
     mustBeFound(contender, outcome)
     return { contender, outcome }
   })
-  const tableOf = (
-    columns: readonly Column[],
-    shownRows: typeof rows,
-  ): Pick<Summary, 'columns' | 'rows'> => ({
-    columns: ['', ...columns.map(({ head }) => head)],
-    rows: shownRows.map(({ contender, outcome }) => [
-      titleOf(contender),
-      ...('found' in outcome ? columns.map(({ text }) => text(outcome.found)) : [outcome.why]),
-    ]),
-  })
-  const all = tableOf(COLUMNS, rows)
   return {
     title: 'Where something goes wrong',
     intro:
@@ -402,7 +365,11 @@ async function matrix(): Promise<Section> {
       `the name is that of the error that callers get. ${REVOKED} calls are in flight with the same token when the API begins to reject it. The API, ` +
       'then the token endpoint, redirects (307) to another origin. A POST sends a stream with a revoked token. What ' +
       '`console.error` and `JSON.stringify` show of an error is searched: the API returns 500, then the token endpoint 503.',
-    ...all,
+    columns: ['', ...COLUMNS.map(({ head }) => head)],
+    rows: rows.map(({ contender, outcome }) => [
+      titleOf(contender),
+      ...('found' in outcome ? COLUMNS.map(({ text }) => text(outcome.found)) : [outcome.why]),
+    ]),
     notes: [
       'Twenty lines by hand: a request interceptor keeps the token until it expires, and a response interceptor requests a ' +
         'new one after a 401 and repeats the call. Thirty lines: concurrent calls also share one token request, and a 401 ' +
@@ -413,16 +380,6 @@ async function matrix(): Promise<Section> {
     checks: rows.flatMap(({ contender, outcome }) =>
       contender.kind === 'ours' && 'found' in outcome ? checksOf(contender, outcome.found) : [],
     ),
-    summary: [
-      {
-        page: 'README.md',
-        ...tableOf(
-          COLUMNS.filter(({ isInReadme }) => isInReadme),
-          rows.filter(({ contender }) => IN_README.has(contender.name)),
-        ),
-      },
-      { page: 'docs/coming-from-elsewhere.md', ...all },
-    ],
   }
 }
 

@@ -239,13 +239,6 @@ async function price(): Promise<Section> {
       `${undiciWithoutInterceptor.name}: no interceptor. ${undiciBaseline.name}: an interceptor that spreads options and headers. ${handwrittenUndici.name}: it also keeps a token until it expires, as the other handwritten lines do.`,
     ],
     checks: GROUPS.flatMap((group) => checksOf(sets, group)),
-    summary: {
-      page: 'docs/speed.md',
-      columns: ['A call in a process with one client', 'µs', 'ratio'],
-      rows: rows
-        .filter(({ name }) => !name.endsWith(SECOND_COPY))
-        .map(({ name, us, ratio }) => [name, us, ratio.toFixed(2)]),
-    },
   }
 }
 

@@ -3,7 +3,7 @@
  * without a comment, a type that is used but not exported, a broken link. typedoc does not check the fragment of a link and
  * drops code from the anchors of headings, so that fragments are checked here.
  * The code and the diffs that the pages show from examples/ must be what is there, the tables what the code says, and llms.txt
- * what docs/README.md lists; `--update` writes them. Tools that embed files show neither diffs nor compiled names of imports.
+ * what docs/README.md lists; `--update` writes them. No page may be longer than scripts/budgets.ts says. Tools that embed files show neither diffs nor compiled names of imports.
  *
  * npm run docs [-- --update]
  */
@@ -12,6 +12,7 @@ import { existsSync, globSync, readFileSync, statSync, writeFileSync } from 'nod
 import { basename, extname, join, relative } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import packageJson from '../package.json' with { type: 'json' }
+import { tooLong } from './budgets.ts'
 import { isInstalled } from './packed.ts'
 import { TABLES } from './tables.ts'
 
@@ -28,6 +29,7 @@ const modules = Object.entries(packageJson.exports).flatMap(([path, entry]) =>
 const pages = [...pagesWithOldParts(), ...outdated('llms.txt', pageList())]
 if (update) for (const page of pages) console.log(`${page} is updated`)
 else mustBeEmpty(pages.map((page) => `${page} is not up to date: npm run docs -- --update`))
+mustBeEmpty(tooLong())
 install()
 // typedoc has a package.json of its own, as the newest TypeScript that it reads is older than this repository's.
 run(process.execPath, [

@@ -91,17 +91,30 @@ export async function within<T>(
   }
 }
 
+let waiting = 0
+let stopTimer = (): void => {}
+
+/** Keeps the process alive, by one timer for all who wait. The returned function ends that. */
+function stayAlive(): () => void {
+  waiting += 1
+  if (waiting === 1) stopTimer = startTimer(() => {}, MAX_TIMER_MS, { keepsAlive: true })
+  return () => {
+    waiting -= 1
+    if (waiting === 0) stopTimer()
+  }
+}
+
 /**
  * Waits for a shared promise, and keeps the process alive meanwhile. If the promise rejects, each caller gets a separate
  * error object.
  */
 export async function waitFor<T>(shared: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
-  const stopTimer = startTimer(() => {}, MAX_TIMER_MS, { keepsAlive: true })
+  const release = stayAlive()
   try {
     return await untilAborted(shared, signal)
   } catch (error) {
     throw signal?.aborted && error === signal.reason ? error : copyForCaller(error)
   } finally {
-    stopTimer()
+    release()
   }
 }

@@ -8,8 +8,8 @@ interface CallOutcome extends Advice {
 }
 
 const OF_TOKEN =
-  'Check that the audience and the API URL belong to one environment, and which header the service wants (--header-name, ' +
-  '--scheme). The API may want a further key, or know a token only after some seconds.'
+  'Check that the audience (or --token-parameter resource=…) and the API URL belong to one environment, and which header the ' +
+  'service wants (--header-name, --scheme). The API may want a further key, or learn of tokens late.'
 const UNKNOWN = 'This response does not show whether the API accepts the token.'
 
 export type CallKind =

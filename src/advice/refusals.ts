@@ -88,8 +88,8 @@ export const REFUSAL_KINDS: Readonly<Record<RefusalKind, Refusal>> = {
     errors: ['unsupported_grant_type'],
     words: [/grant[_ ]type/i],
     advice:
-      'Check {authUrl}, and whether the service has the client credentials grant, or a grant_type of its own ' +
-      '({endpoints}), or {bodyFormat}.',
+      'Set {bodyFormat}, as the token endpoint may not read this body. Otherwise check {authUrl}, and whether the service has ' +
+      'the client credentials grant, or a grant_type of its own ({endpoints}).',
   },
   client: {
     errors: ['invalid_client'],

@@ -191,7 +191,7 @@ class Check {
   #reportOptions(options: TokenProviderOptions): void {
     const { show } = this.#redactor
     const { secret, secretFile } = this.#sources
-    const { environment, clientId, tokenParameters = {} } = options
+    const { environment, clientId, tokenParameters = {}, bodyFormat, tokenEndpointAuthMethod } = options
     const shown = (values: Readonly<Record<string, string>> | readonly string[]): [string, string][] =>
       Object.entries(values).map(([key, value]) => [show(key), show(value)])
     const areNamed = !Array.isArray(environment.apiUrls)
@@ -201,16 +201,20 @@ class Check {
       tokenEndpoint: show(tokenEndpoint(environment)),
       audience: environment.audience && show(environment.audience),
       apiUrls: areNamed ? Object.fromEntries(apis) : apis.map(([, url]) => url),
+      ...(bodyFormat && { bodyFormat }),
+      ...(tokenEndpointAuthMethod && { tokenEndpointAuthMethod }),
       ...(fields.length > 0 && { tokenParameters: Object.fromEntries(fields) }),
       clientId: show(clientId),
       secretSource: secretFile === undefined ? 'MERCHANT_AUTH_CLIENT_SECRET' : `the file ${show(secretFile)}`,
       ...(options.clientAssertion === undefined && fingerprintOf(secret)),
     }
+    const ways = [bodyFormat, tokenEndpointAuthMethod].filter((way) => way !== undefined)
     const { secretLength, secretSha256 } = data
     const length = secretLength === undefined ? '' : `, ${secretLength} characters`
     const hash = secretSha256 === undefined ? '' : `, SHA-256 ${secretSha256}…`
     const text = [
       `token endpoint\t${data.tokenEndpoint}`,
+      ...(ways.length > 0 ? [`sent as\t${ways.join(', ')}`] : []),
       `audience\t${data.audience ?? '(none)'}`,
       `API URLs\t${apis.map(([key, url]) => (areNamed ? `${url} (${key})` : url)).join('\n\t')}`,
       ...fields.map(([key, value]) => `parameter\t${key}=${value}`),

@@ -124,7 +124,7 @@ export function checkEnvironment(value: unknown, at: string, key?: string): Envi
     ['allowInsecureRequests', isOptionalBoolean(allowInsecureRequests) ? undefined : NOT_BOOLEAN],
     ['authUrl', baseUrlFlaw(authUrl, insecure)],
     ['tokenPath', tokenPath === undefined ? undefined : tokenPathFlaw(tokenPath)],
-    ['audience', audience === undefined && tokenPath !== undefined ? undefined : textFlaw(audience)],
+    ['audience', audienceFlaw(audience, tokenPath)],
     ['apiUrls', entries.length > 0 ? undefined : apiUrlsFlaw(apiUrls)],
     ...entries.map(({ place, url }): [string, Flaw | undefined] => [place, apiUrlFlaw(url, insecure)]),
   ]
@@ -156,6 +156,12 @@ function flawOf(value: unknown, reason: string): Flaw {
 
 function textFlaw(value: unknown): Flaw | undefined {
   return typeof value === 'string' && value !== '' ? undefined : flawOf(value, 'must be a non-empty string')
+}
+
+function audienceFlaw(audience: unknown, tokenPath: unknown): Flaw | undefined {
+  if (tokenPath !== undefined) return audience === undefined ? undefined : textFlaw(audience)
+  const flaw = textFlaw(audience)
+  return flaw && { ...flaw, reason: `${flaw.reason}, unless there is a tokenPath` }
 }
 
 /** What is wrong with the path of a token endpoint. */

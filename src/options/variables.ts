@@ -209,11 +209,11 @@ function ofVariable(problem: Problem, variables: Variables): Problem {
   if (path === undefined || variable === undefined) return problem
   if (variables[variable] !== undefined) {
     const isInsecureUrl = problem.kind === 'insecure' && path !== 'store'
-    const reason = isInsecureUrl ? INSECURE : problem.reason
+    const reason = isInsecureUrl ? INSECURE : (REASONS[path] ?? problem.reason)
     return { option: variable + problem.option.slice(path.length), kind: problem.kind, reason }
   }
   const isSecret = variable === CLIENT_SECRET
-  const others = isSecret ? `, and neither is ${CLIENT_SECRET_FILE} or ${CLIENT_ASSERTION_FILE}` : ''
+  const others = OTHERS[variable] ?? ''
   const names: readonly string[] = isSecret ? CREDENTIALS : [variable]
   const known = names.flatMap((name) => [name, name.replace('CLIENT_', '')])
   const similar = unknownNames(variables).find((name) => similarName(name, known))
@@ -221,6 +221,18 @@ function ofVariable(problem: Problem, variables: Variables): Problem {
   const isMarked = Object.keys(variables).some((name) => names.includes(nameAfterMark(name) ?? ''))
   const reason = `is not set${others}${isMarked ? MARKED : misspelled}`
   return { option: variable, kind: 'missing', reason }
+}
+
+/** Where other variables could be set instead. */
+const OTHERS: Readonly<Record<string, string>> = {
+  [CLIENT_SECRET]: `, and neither is ${CLIENT_SECRET_FILE} or ${CLIENT_ASSERTION_FILE}`,
+  [VARIABLES['environment.audience']]: ` (optional with ${VARIABLES['environment.tokenPath']})`,
+}
+
+/** Why variables cannot be used whose values are written in another way than those of their options. */
+const REASONS: Readonly<Record<string, string>> = {
+  'environment.tokenPath': 'must begin with one /, without a query, a fragment or white space',
+  lifetimeIfMissingMs: 'must be a number of seconds from 0.001 to 2147483',
 }
 
 const MARKED =

@@ -73,7 +73,7 @@ const REFUSED: readonly (readonly [
   ['format', 400, { detail: 'no grant_type' }, "bodyFormat: 'form'"],
   ['format', 400, { detail: 'client_id is required' }, "tokenEndpointAuthMethod: 'client_secret_basic'"],
   ['fields', 400, {}, 'tokenParameters'],
-  ['grant-type', 400, { error: 'unsupported_grant_type' }, 'grant_type of its own'],
+  ['grant-type', 400, { error: 'unsupported_grant_type' }, "Set bodyFormat: 'form'"],
   ['grant-type', 400, { detail: 'unknown grant type' }, 'grant_type of its own'],
   ['client', 401, {}, 'one environment'],
   ['client', 400, { error: 'invalid_client' }, 'clientSecret'],

@@ -217,9 +217,11 @@ describe('optionsFromEnv', () => {
       ['MERCHANT_AUTH_AUDIENCE', 'missing'],
       ['MERCHANT_AUTH_API_URLS', 'missing'],
     ])
-    expect(reasonsOf({}).slice(0, 2)).toEqual([
+    expect(reasonsOf({}).slice(0, 4)).toEqual([
       'is not set',
       'is not set, and neither is MERCHANT_AUTH_CLIENT_SECRET_FILE or MERCHANT_AUTH_CLIENT_ASSERTION_FILE',
+      'is not set',
+      'is not set (optional with MERCHANT_AUTH_TOKEN_PATH)',
     ])
     const wrong = {
       ...GOOD,
@@ -228,19 +230,25 @@ describe('optionsFromEnv', () => {
       MERCHANT_AUTH_TIMEOUT_MS: '10s',
       MERCHANT_AUTH_REFRESH_AHEAD_MS: '-1',
       MERCHANT_AUTH_EXPIRY_MARGIN_MS: '99999999999',
+      MERCHANT_AUTH_LIFETIME_IF_MISSING_SECONDS: '1 h',
+      MERCHANT_AUTH_TOKEN_PATH: 'token',
     }
     expect(kindsOf(wrong)).toEqual([
       ['MERCHANT_AUTH_TIMEOUT_MS', 'invalid'],
       ['MERCHANT_AUTH_REFRESH_AHEAD_MS', 'invalid'],
       ['MERCHANT_AUTH_EXPIRY_MARGIN_MS', 'invalid'],
+      ['MERCHANT_AUTH_LIFETIME_IF_MISSING_SECONDS', 'invalid'],
       ['MERCHANT_AUTH_URL', 'insecure'],
+      ['MERCHANT_AUTH_TOKEN_PATH', 'invalid'],
       ['MERCHANT_AUTH_API_URLS[1]', 'invalid'],
     ])
     expect(reasonsOf(wrong)).toEqual([
       'must be a number of milliseconds from 1 to 2147483647',
       'must be a number of milliseconds from 0 to 2147483647',
       'must be a number of milliseconds from 0 to 2147483647',
+      'must be a number of seconds from 0.001 to 2147483',
       'must use https (http is allowed for loopback hosts, or with MERCHANT_AUTH_ALLOW_INSECURE_REQUESTS=true)',
+      'must begin with one /, without a query, a fragment or white space',
       'must be an https URL',
     ])
   })

@@ -283,7 +283,7 @@ export class TokenRequest {
     const pause = retryAfterMs === undefined ? '' : ` It asks for a pause of ${retryAfterMs} ms.`
     const quotas = status === 429 ? this.#quotas.filter(isSpent) : []
     const { bodyFormat, credential, tokenEndpointAuthMethod } = this.#options
-    const asked = /^basic\b/i.test(response.headers.get('www-authenticate') ?? '')
+    const asked = /(?:^|,)\s*basic\b/i.test(response.headers.get('www-authenticate') ?? '')
     const request = {
       isAssertion: credential.option === 'clientAssertion',
       isForm: bodyFormat === 'form',

@@ -339,13 +339,13 @@ export function checkOptions(options: unknown): ResolvedOptions | Problem[] {
 function credentialProblems(given: Partial<TokenProviderOptions>): Problem[] {
   const has = (option: keyof TokenProviderOptions): boolean => given[option] !== undefined
   const problems: Problem[] = []
-  for (const option of ['clientSecret', 'tokenEndpointAuthMethod'] as const)
-    if (has('clientAssertion') && has(option))
-      problems.push({
-        option: 'clientAssertion',
-        kind: 'conflict',
-        reason: `must not be given together with ${option}`,
-      })
+  const conflict = (option: string, reason: string): void => {
+    problems.push({ option, kind: 'conflict', reason })
+  }
+  if (has('clientAssertion') && has('clientSecret'))
+    conflict('clientAssertion', 'must not be given together with clientSecret')
+  if (has('clientAssertion') && has('tokenEndpointAuthMethod'))
+    conflict('tokenEndpointAuthMethod', 'is for a client secret, not for an assertion')
   if (!has('clientSecret') && !has('clientAssertion'))
     problems.push({
       option: 'clientSecret',

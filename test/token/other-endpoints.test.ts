@@ -120,7 +120,7 @@ describe('tokenEndpointAuthMethod', () => {
     expect(problems({ clientSecret: SECRET, tokenEndpointAuthMethod: 'none' })).toEqual([
       'tokenEndpointAuthMethod',
     ])
-    expect(problems({ clientAssertion: () => 'a.b.c', ...BASIC })).toEqual(['clientAssertion'])
+    expect(problems({ clientAssertion: () => 'a.b.c', ...BASIC })).toEqual(['tokenEndpointAuthMethod'])
   })
 
   it('with a header that the endpoint repeats: neither it nor a part of it is shown', async () => {

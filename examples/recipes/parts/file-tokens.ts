@@ -1,4 +1,4 @@
-/** A provider that shares its token through files. Shown in docs/stores.md. */
+/** A provider that shares its token through files. Shown in docs/sharing.md. */
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { createTokenProvider, optionsFromEnv } from 'merchant-auth'

@@ -4,7 +4,5 @@ import { join } from 'node:path'
 import { createTokenProvider, optionsFromEnv } from 'merchant-auth'
 import { createFileTokenStore } from 'merchant-auth/file'
 
-const options = optionsFromEnv(process.env, { apis: ['merchant'] })
-export const { environment } = options
-const directory = join(homedir(), '.my-service', 'tokens')
-export const tokens = createTokenProvider({ ...options, store: createFileTokenStore(directory) })
+const store = createFileTokenStore(join(homedir(), '.my-service', 'tokens'))
+export const tokens = createTokenProvider({ ...optionsFromEnv(), store })

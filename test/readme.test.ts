@@ -130,11 +130,14 @@ describe('README.md and docs', () => {
   })
 
   it.each([
-    'merchant-auth does not run in a browser',
-    'The token provider is closed. Create a new one with createTokenProvider().',
-    'requires Node.js 22.12 or later',
-    'The token endpoint is not asked again for',
-    'returned no response within',
+    'none is set',
+    'already has a token attached',
+    'cannot be read (',
+    'must be one URL',
+    'must not begin or end with a quote',
+    'must not contain ~',
+    'did not answer in time',
+    'returned something else, or a Response that was read before',
   ])('quote the message as it is in docs/troubleshooting.md: %s', (message) => {
     expect(sources.some((source) => source.includes(message))).toBe(true)
     expect(textOf('docs/troubleshooting.md')).toContain(message)

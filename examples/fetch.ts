@@ -41,16 +41,14 @@ const { production } = sandbox
 const ownTokens = createTokenProvider(production.options)
 const statusByHand = async (): Promise<number> => {
   const url = `${production.merchantUrl}/orders`
-  return (await sendWithToken(ownTokens, url, (address, headers) => fetch(address, { headers }))).status
+  return (await sendWithToken(ownTokens, url, (authorization) => fetch(url, { headers: { authorization } })))
+    .status
 }
 assert.equal(await statusByHand(), 200)
 production.revoke()
 assert.equal(await statusByHand(), 200)
-const headers = { 'WWW-Authenticate': 'Bearer error="insufficient_scope"' }
-production.fail('merchant', { kind: 'status', status: 401, headers })
-assert.equal(await statusByHand(), 401)
-assert.deepEqual([production.counts.token, production.counts.merchant], [2, 4])
-console.log('By hand: a revoked token was renewed, and one without the necessary scope was not.')
+assert.deepEqual([production.counts.token, production.counts.merchant], [2, 3])
+console.log('By hand: a revoked token was renewed.')
 
 await Promise.all([tokens.close(), ownTokens.close()])
 await sandbox.close()

@@ -15,7 +15,7 @@ console.log(`GET /orders/1 -> ${first.statusCode}, with token ${before}`)
 assert.equal(first.statusCode, 200)
 
 sandbox.test.revoke()
-const second = await createOrder(1200)
+const second = await createOrder('{"amount":1200}')
 const { jti: after } = (await second.body.json()) as { jti: string }
 console.log(`POST /orders  -> ${second.statusCode}, with token ${after}: the first one was revoked`)
 assert.equal(second.statusCode, 200)

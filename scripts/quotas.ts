@@ -1,5 +1,5 @@
 /**
- * The tables of docs/quotas.md: 96 simulated hours of processes whose token endpoint counts refused requests, too, and says
+ * The tables of bench/QUOTAS.md: 96 simulated hours of processes whose token endpoint counts refused requests, too, and says
  * nothing but 429. No tool knows the rules that are simulated; the simulation is that of test/token.
  *
  * npm run quotas

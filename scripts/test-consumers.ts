@@ -47,6 +47,7 @@ try {
   const module = readFileSync(join(project, 'next/lib/merchant.ts'), 'utf8')
   writeFileSync(join(project, 'hono/merchant.ts'), module.replace("import 'server-only'\n", ''))
   mkdirSync(join(folder, 'bundled')) // outside of the project: nothing is installed there
+  cpSync(join(root, 'examples/recipes/lambda'), join(project, 'lambda'), { recursive: true })
   const { tarball } = await pack(folder)
   await install(project, [tarball, '--ignore-scripts'])
   const runs = Object.entries(PROJECTS).map(async ([name, programs]) => {

@@ -1,4 +1,4 @@
-/** got, which has its own HTTP stack, with `withToken` of docs/recipes.md: its calls get the token, and a 401 renews it. */
+/** got, which has its own HTTP stack, with `withToken`: its calls get the token, and a 401 renews it. */
 import assert from 'node:assert/strict'
 import { inspect } from 'node:util'
 import got, { HTTPError } from 'got'

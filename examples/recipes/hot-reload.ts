@@ -1,6 +1,6 @@
 /**
  * A development server loads a module again after each edit, in the same process: the instance, its token and its attachment stay.
- * Checks parts/merchant-api.ts, which docs/frameworks.md shows.
+ * Checks parts/merchant-api.ts, which docs/frameworks.md names.
  */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

@@ -30,10 +30,16 @@ const noteShop = (event: unknown): unknown => shopsWithEvents.add((event as Auth
 subscribe('merchant-auth', noteShop)
 const shops = new Shops({
   most: 3,
-  accountOf: serviceOf,
-  secretOf: async (shopId) => {
-    secretsAsked.push(shopId)
-    return serviceOf(shopId).clientSecret
+  accountOf: (shopId) => {
+    const { environment, clientId, clientSecret } = serviceOf(shopId)
+    return {
+      environment,
+      clientId,
+      clientSecret: async () => {
+        secretsAsked.push(shopId)
+        return clientSecret
+      },
+    }
   },
 })
 
@@ -103,8 +109,11 @@ const url = `http://127.0.0.1:${(service.address() as AddressInfo).port}`
 const environment = { authUrl: url, audience: url, apiUrls: { merchant: url } }
 const chain = new Shops({
   most: CHAIN + 1,
-  accountOf: (shopId) => ({ environment, clientId: `client-of-${shopId}` }),
-  secretOf: async (shopId) => `secret-of-${shopId}`,
+  accountOf: (shopId) => ({
+    environment,
+    clientId: `client-of-${shopId}`,
+    clientSecret: async () => `secret-of-${shopId}`,
+  }),
 })
 const stores = Array.from({ length: CHAIN }, (_, index) => `store-${index + 1}`)
 const call = (shopId: string): Promise<unknown> => chain.apiOf(shopId).get('/orders')

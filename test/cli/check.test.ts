@@ -717,6 +717,15 @@ describe('check --call', () => {
 })
 
 describe('the report of check', () => {
+  it('has a line for each step, what to do below the one that failed, and the result', async () => {
+    const { stdout } = await run(['check'], { ...at.variables, MERCHANT_AUTH_CLIENT_ID: 'stranger' })
+    const shapes = [
+      /^✓ Options {5}token endpoint http:\S+\n( {14,}\S.*\n)+✓ Connection {2}127\.0\.0\.1:\d+\n/,
+      /^✗ Response {4}the token endpoint returned 401, invalid_client: .+\n {14}→ .+\n\nFailed \(exit code 5\)\.\n$/m,
+    ]
+    for (const shape of shapes) expect(stdout).toMatch(shape)
+  })
+
   it('has the same names of steps for people and in JSON', async () => {
     const args = ['--call', `${at.test.merchantUrl}/orders`]
     const { stdout } = await run(['check', ...args], at.variables)

@@ -147,22 +147,17 @@ describe('docs/testing.md', () => {
     expect(new Set(programs.map(({ language }) => language))).toEqual(new Set(['ts']))
   })
 
-  // Retried, because one program has a time limit of a second, which a busy machine may exceed.
-  it.concurrent.each(programs)(
-    'has passing tests in the block at line $line',
-    { retry: 2 },
-    async ({ code, line }) => {
-      const program = join(folder, String(line), 'orders.test.mjs')
-      mkdirSync(dirname(program), { recursive: true })
-      writeFileSync(program, code)
-      const { stdout } = await promisify(execFile)(process.execPath, ['--test-reporter=tap', program], {
-        env,
-        timeout: PATIENCE_MS,
-      })
-      expect(stdout).toMatch(/^# pass [1-9]/m)
-      expect(stdout).toMatch(/^# fail 0$/m)
-    },
-  )
+  it.concurrent.each(programs)('has passing tests in the block at line $line', async ({ code, line }) => {
+    const program = join(folder, String(line), 'orders.test.mjs')
+    mkdirSync(dirname(program), { recursive: true })
+    writeFileSync(program, code)
+    const { stdout } = await promisify(execFile)(process.execPath, ['--test-reporter=tap', program], {
+      env,
+      timeout: PATIENCE_MS,
+    })
+    expect(stdout).toMatch(/^# pass [1-9]/m)
+    expect(stdout).toMatch(/^# fail 0$/m)
+  })
 })
 
 interface Background {

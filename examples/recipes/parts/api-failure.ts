@@ -1,4 +1,4 @@
-/** What a service does when its call to an API fails. Shown in docs/production.md. */
+/** What a service does when its call to an API fails. Named in docs/production.md. */
 import { isAxiosError } from 'axios'
 import { isMerchantAuthError } from 'merchant-auth'
 import { pauseAfter } from './first-token.ts'

@@ -1,4 +1,4 @@
-/** An axios instance that attaches the token. Shown in docs/coming-from-elsewhere.md. */
+/** An axios instance that attaches the token. */
 import axios from 'axios'
 import { createTokenProvider, optionsFromEnv } from 'merchant-auth'
 import { attachAuth } from 'merchant-auth/axios'

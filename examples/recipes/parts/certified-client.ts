@@ -1,4 +1,4 @@
-/** Token requests and calls with a client certificate. Shown in docs/recipes.md. */
+/** Token requests and calls with a client certificate. Shown in docs/token-endpoint.md. */
 import { readFileSync } from 'node:fs'
 import { Agent as HttpsAgent } from 'node:https'
 import axios from 'axios'

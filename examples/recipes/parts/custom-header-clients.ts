@@ -1,4 +1,4 @@
-/** The token in a header of another name, without a scheme. Shown in docs/clients.md. */
+/** The token in a header of another name, without a scheme. */
 import axios from 'axios'
 import { createAuthFetch } from 'merchant-auth'
 import { attachAuth } from 'merchant-auth/axios'

@@ -1,4 +1,4 @@
-/** A token store in DynamoDB, with a lease by a conditional write. Shown in docs/frameworks.md. */
+/** A token store in DynamoDB, with a lease by a conditional write. */
 import { randomUUID } from 'node:crypto'
 import {
   ConditionalCheckFailedException,

@@ -1,4 +1,4 @@
-/** An Express service that calls the merchant API. Shown in docs/production.md. */
+/** An Express service that calls the merchant API. Named in docs/production.md. */
 import type { AddressInfo } from 'node:net'
 import axios from 'axios'
 import express, { type ErrorRequestHandler } from 'express'

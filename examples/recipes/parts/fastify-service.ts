@@ -1,4 +1,4 @@
-/** A Fastify service that calls the merchant API. Shown in docs/production.md. */
+/** A Fastify service that calls the merchant API. Named in docs/production.md. */
 import type { AddressInfo } from 'node:net'
 import axios from 'axios'
 import fastify from 'fastify'

@@ -1,4 +1,4 @@
-/** A fetch that attaches the token. Shown in docs/coming-from-elsewhere.md. */
+/** A fetch that attaches the token. */
 import { createAuthFetch, createTokenProvider, optionsFromEnv } from 'merchant-auth'
 
 export const tokens = createTokenProvider(optionsFromEnv())

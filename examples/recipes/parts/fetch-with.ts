@@ -1,4 +1,4 @@
-/** A fetch with an undici dispatcher. Shown in docs/recipes.md. */
+/** A fetch with an undici dispatcher. Shown in docs/production.md. */
 import { type Dispatcher, type RequestInit, fetch as undiciFetch } from 'undici'
 
 /** A dispatcher needs the fetch of the same undici: Node.js' own fetch contains another version. */

@@ -1,10 +1,8 @@
-/** A provider that shares its token through files. Shown in docs/stores.md. */
+/** A provider that shares its token through files. Shown in docs/sharing.md. */
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { createTokenProvider, optionsFromEnv } from 'merchant-auth'
 import { createFileTokenStore } from 'merchant-auth/file'
 
-const options = optionsFromEnv(process.env, { apis: ['merchant'] })
-export const { environment } = options
-const directory = join(homedir(), '.my-service', 'tokens')
-export const tokens = createTokenProvider({ ...options, store: createFileTokenStore(directory) })
+const store = createFileTokenStore(join(homedir(), '.my-service', 'tokens'))
+export const tokens = createTokenProvider({ ...optionsFromEnv(), store })

@@ -1,4 +1,4 @@
-/** got with withToken. Shown in docs/recipes.md. */
+/** got with withToken. */
 import got from 'got'
 import { environment, tokens } from './tokens.ts'
 import { withToken } from './with-token.ts'

@@ -1,4 +1,4 @@
-/** A provider that shares its token through ioredis. Shown in docs/stores.md. */
+/** A provider that shares its token through ioredis. Named in docs/sharing.md. */
 import { Redis } from 'ioredis'
 import { createTokenProvider, optionsFromEnv } from 'merchant-auth'
 import { createRedisTokenStore } from 'merchant-auth/redis'

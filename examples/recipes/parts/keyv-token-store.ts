@@ -1,4 +1,4 @@
-/** Any Keyv instance as a token store. Shown in docs/stores.md. */
+/** Any Keyv instance as a token store. Named in docs/sharing.md. */
 import type { Keyv } from 'keyv'
 import type { TokenStore } from 'merchant-auth'
 

@@ -1,4 +1,4 @@
-/** ky, on a fetch that attaches the token. Shown in docs/recipes.md. */
+/** ky, on a fetch that attaches the token. */
 import ky from 'ky'
 import { createAuthFetch } from 'merchant-auth'
 import { environment, tokens } from './tokens.ts'

@@ -1,4 +1,4 @@
-/** An axios instance with the token that survives hot reloads. Shown in docs/frameworks.md. */
+/** An axios instance with the token that survives hot reloads. */
 import axios, { type AxiosInstance } from 'axios'
 import { createTokenProvider, optionsFromEnv } from 'merchant-auth'
 import { attachAuth } from 'merchant-auth/axios'

@@ -1,4 +1,4 @@
-/** A typed client, on a fetch that attaches the token. Shown in docs/recipes.md. */
+/** A typed client, on a fetch that attaches the token. */
 import { createAuthFetch } from 'merchant-auth'
 import createClient from 'openapi-fetch'
 import { environment, tokens } from './tokens.ts'

@@ -1,4 +1,4 @@
-/** An axios interceptor that only attaches the token. Shown in docs/clients.md. */
+/** An axios interceptor that only attaches the token. */
 import axios from 'axios'
 import { createAuthInterceptor } from 'merchant-auth/axios'
 import { environment, tokens } from './tokens.ts'

@@ -1,4 +1,4 @@
-/** Token requests and calls through a proxy. Shown in docs/recipes.md. */
+/** Token requests and calls through a proxy. Shown in docs/production.md. */
 import { createAuthFetch, createTokenProvider, optionsFromEnv } from 'merchant-auth'
 import { ProxyAgent } from 'undici'
 import { fetchWith } from './fetch-with.ts'

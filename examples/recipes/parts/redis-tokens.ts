@@ -1,4 +1,4 @@
-/** A provider that shares its token through node-redis. Shown in docs/stores.md. */
+/** A provider that shares its token through node-redis. Shown in docs/sharing.md. */
 import { createTokenProvider, optionsFromEnv } from 'merchant-auth'
 import { createRedisTokenStore } from 'merchant-auth/redis'
 import { createClient } from 'redis'

@@ -1,6 +1,9 @@
 import type { TokenProvider } from 'merchant-auth'
 
-/** Replaces the token when the process gets SIGHUP: `kill -HUP PID`, `systemctl kill -s HUP`, `pm2 sendSignal SIGHUP`. */
+/**
+ * Replaces the token when the process gets SIGHUP: `kill -HUP PID`, `systemctl kill -s HUP`, `pm2 sendSignal SIGHUP`. logrotate
+ * often sends it, too. NestJS shuts down at it, unless `enableShutdownHooks` gets the names of other signals.
+ */
 export function refreshOnSignal(tokens: TokenProvider): void {
   process.on('SIGHUP', async () => {
     try {

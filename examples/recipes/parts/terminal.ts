@@ -1,4 +1,4 @@
-/** The program of a terminal, whose token survives restarts. Shown in docs/shops-and-terminals.md. */
+/** The program of a terminal, whose token survives restarts. Named in docs/sharing.md. */
 import { randomUUID } from 'node:crypto'
 import { homedir } from 'node:os'
 import { join } from 'node:path'

@@ -1,4 +1,4 @@
-/** The provider of a service. Shown in docs/recipes.md. */
+/** The provider of a service. Shown in docs/clients.md. */
 import { createTokenProvider, optionsFromEnv } from 'merchant-auth'
 
 const options = optionsFromEnv(process.env, { apis: ['merchant'] })

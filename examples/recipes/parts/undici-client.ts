@@ -3,13 +3,9 @@ import { createAuthDispatch } from 'merchant-auth/undici'
 import { Agent, interceptors, request } from 'undici'
 import { environment, tokens } from './tokens.ts'
 
-export const dispatcher = new Agent().compose(
-  interceptors.retry({ throwOnError: false }),
-  createAuthDispatch(tokens),
-)
+const retry = interceptors.retry({ throwOnError: false })
+export const dispatcher = new Agent().compose(retry, createAuthDispatch(tokens))
 
-export async function createOrder(amount: number) {
-  const url = `${environment.apiUrls.merchant}/orders`
-  const headers = { 'content-type': 'application/json' }
-  return await request(url, { dispatcher, method: 'POST', headers, body: JSON.stringify({ amount }) })
+export async function createOrder(body: string) {
+  return await request(`${environment.apiUrls.merchant}/orders`, { dispatcher, method: 'POST', body })
 }

@@ -1,4 +1,4 @@
-/** got, with the token attached below its options. Shown in docs/recipes.md. */
+/** got, with the token attached below its options. */
 import { type ClientRequest, request as httpRequest } from 'node:http'
 import { request as httpsRequest, type RequestOptions } from 'node:https'
 import type { ExtendOptions, Response } from 'got'

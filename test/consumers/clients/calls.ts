@@ -22,7 +22,6 @@ import {
 } from './generated/openapi-generator-fetch.js'
 import { getMerchantAPI } from './generated/orval-axios.js'
 import { createOrder as createWithOrvalFetch } from './generated/orval-fetch.js'
-import { graphqlFetch } from './graphql-fetch.js'
 import { graphql } from './graphql-request.js'
 import { orders } from './openapi-generator.js'
 import { orders as fetchOrders } from './openapi-generator-fetch.js'
@@ -42,12 +41,6 @@ export const calls: Readonly<Record<string, (id: number) => Promise<unknown>>> =
   kubb: (amount) => createWithKubb({ amount }),
   'graphql-request': (amount) => graphql.request(mutation, { amount }),
 }
-
-/** A call to a server that may reject the token with a 200. */
-export const callGraphql = (amount: number): Promise<unknown> =>
-  new GraphQLClient(`${environment.apiUrls.inStore}/graphql`, { fetch: graphqlFetch }).request(mutation, {
-    amount,
-  })
 
 const api = axios.create()
 attachAuth(api, tokens)

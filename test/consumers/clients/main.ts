@@ -14,7 +14,7 @@ async function main(): Promise<void> {
     MERCHANT_AUTH_CLIENT_ID: clientId,
     MERCHANT_AUTH_CLIENT_SECRET: clientSecret,
   })
-  const { callGraphql, calls, errors, mistakes } = await import('./calls.js')
+  const { calls, errors, mistakes } = await import('./calls.js')
   const { tokens } = await import('./tokens.js')
 
   const every = async (): Promise<unknown> =>
@@ -36,17 +36,6 @@ async function main(): Promise<void> {
   }
   assert.equal(sandbox.test.counts.token, 2)
 
-  await callGraphql(1299) // the API accepts this token: a 401 is about it
-  sandbox.test.clearRequests()
-  const errorsOfGraphql = [{ message: 'expired', extensions: { code: 'UNAUTHENTICATED' } }]
-  sandbox.test.fail('in-store', { kind: 'json', body: { data: null, errors: errorsOfGraphql } })
-  await callGraphql(1300)
-  const [rejected, repeated, ...further] = sandbox.test.requests('in-store').map(({ body }) => String(body))
-  assert.match(String(rejected), /1300/)
-  assert.equal(repeated, rejected)
-  assert.equal(further.length, 0)
-  assert.equal(sandbox.test.counts.token, 3)
-
   sandbox.test.revoke()
   for (const [name, call] of Object.entries(mistakes)) {
     sandbox.test.clearRequests()
@@ -57,7 +46,7 @@ async function main(): Promise<void> {
       name,
     )
   }
-  assert.equal(sandbox.test.counts.token, 3)
+  assert.equal(sandbox.test.counts.token, 2)
 
   await tokens.close()
   for (const [name, error] of Object.entries(errors))

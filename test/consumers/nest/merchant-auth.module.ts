@@ -26,7 +26,6 @@ export class MerchantAuthModule implements OnApplicationShutdown {
     attachAuth(http.axiosRef, tokens)
   }
 
-  /** Nest calls it when the requests in flight have their responses, which may need the token. */
   async onApplicationShutdown(): Promise<void> {
     await this.tokens.close()
   }

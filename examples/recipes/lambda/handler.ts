@@ -1,3 +1,4 @@
+/** AWS Lambda, with the secret from AWS Secrets Manager, whose name is in `SECRET_ID`. Named in docs/frameworks.md. */
 import { createAuthFetch, createTokenProvider, optionsFromEnv } from 'merchant-auth'
 
 const options = optionsFromEnv(
@@ -7,10 +8,10 @@ const options = optionsFromEnv(
 
 /** Called before each token request. The extension "AWS Parameters and Secrets" caches the secret. */
 async function clientSecret(): Promise<string> {
-  const port = process.env.PARAMETERS_SECRETS_EXTENSION_HTTP_PORT ?? '2773'
-  const secretId = encodeURIComponent(process.env.SECRET_ID ?? '')
+  const port = process.env['PARAMETERS_SECRETS_EXTENSION_HTTP_PORT'] ?? '2773'
+  const secretId = encodeURIComponent(process.env['SECRET_ID'] ?? '')
   const url = `http://localhost:${port}/secretsmanager/get?secretId=${secretId}`
-  const headers = { 'X-Aws-Parameters-Secrets-Token': process.env.AWS_SESSION_TOKEN ?? '' }
+  const headers = { 'X-Aws-Parameters-Secrets-Token': process.env['AWS_SESSION_TOKEN'] ?? '' }
   const response = await fetch(url, { headers })
   if (!response.ok)
     throw new Error(`The secrets extension returned ${response.status}: ${await response.text()}`)

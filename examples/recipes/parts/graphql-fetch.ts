@@ -1,5 +1,6 @@
+/** For a GraphQL server that rejects a token with a 200. Named in docs/clients.md. */
 import { createAuthFetch } from 'merchant-auth'
-import { tokens } from './tokens.js'
+import { tokens } from './tokens.ts'
 
 type Result = { errors?: { extensions?: { code?: string } }[] }
 

@@ -82,8 +82,10 @@ export function createRedisTokenStore(
   const leaseOf = (key: string): string => `${keyPrefix}${key}:lease`
   const store: TokenStore = {
     async get(key) {
-      const [value, ttlMs] = (await run(READ, keyPrefix + key, [])) as [string, number]
-      return ttlMs < 0 ? undefined : { value, ttlMs } // -2: there is no entry; -1: it has no time to live
+      // A caller's client may be set to reply with Buffers, and with numbers as text.
+      const [value, ttlMs] = (await run(READ, keyPrefix + key, [])) as [unknown, unknown]
+      // -2: there is no entry; -1: it has no time to live.
+      return Number(ttlMs) < 0 ? undefined : { value: String(value), ttlMs: Number(ttlMs) }
     },
     async set(key, value, ttlMs) {
       await run(WRITE, keyPrefix + key, [value, String(ttlMs)])

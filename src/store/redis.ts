@@ -3,10 +3,10 @@
  *
  * @module merchant-auth/redis
  */
-import { randomUUID } from 'node:crypto'
 import type { EventEmitter } from 'node:events'
 import * as z from 'zod/mini'
 import { ConfigurationError, type Problem } from '../base/errors.ts'
+import { nodeCrypto } from '../base/node-crypto.ts'
 import { parse, strict } from '../base/schema.ts'
 import { queueOf, shareQueue } from './operation-queue.ts'
 import type { TokenStore } from './token-store.ts'
@@ -91,7 +91,7 @@ export function createRedisTokenStore(
       await run(WRITE, keyPrefix + key, [value, String(ttlMs)])
     },
     async lease(key, ttlMs) {
-      const owner = randomUUID()
+      const owner = nodeCrypto().randomUUID()
       const acquired = await run(LEASE, leaseOf(key), [owner, String(ttlMs)])
       if (acquired === null) return undefined
       return async () => {

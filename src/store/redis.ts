@@ -3,10 +3,10 @@
  *
  * @module merchant-auth/redis
  */
-import { randomUUID } from 'node:crypto'
 import type { EventEmitter } from 'node:events'
 import * as z from 'zod/mini'
 import { ConfigurationError, type Problem } from '../base/errors.ts'
+import { nodeCrypto } from '../base/node-crypto.ts'
 import { parse, strict } from '../base/schema.ts'
 import { queueOf, shareQueue } from './operation-queue.ts'
 import type { TokenStore } from './token-store.ts'
@@ -82,14 +82,16 @@ export function createRedisTokenStore(
   const leaseOf = (key: string): string => `${keyPrefix}${key}:lease`
   const store: TokenStore = {
     async get(key) {
-      const [value, ttlMs] = (await run(READ, keyPrefix + key, [])) as [string, number]
-      return ttlMs < 0 ? undefined : { value, ttlMs } // -2: there is no entry; -1: it has no time to live
+      // A caller's client may be set to reply with Buffers, and with numbers as text.
+      const [value, ttlMs] = (await run(READ, keyPrefix + key, [])) as [unknown, unknown]
+      // -2: there is no entry; -1: it has no time to live.
+      return Number(ttlMs) < 0 ? undefined : { value: String(value), ttlMs: Number(ttlMs) }
     },
     async set(key, value, ttlMs) {
       await run(WRITE, keyPrefix + key, [value, String(ttlMs)])
     },
     async lease(key, ttlMs) {
-      const owner = randomUUID()
+      const owner = nodeCrypto().randomUUID()
       const acquired = await run(LEASE, leaseOf(key), [owner, String(ttlMs)])
       if (acquired === null) return undefined
       return async () => {

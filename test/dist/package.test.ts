@@ -2,7 +2,7 @@
  * The installed package, with and without its optional peers: it loads no more than it needs. test/runtimes checks that
  * every entry works, by import and by require().
  */
-import { existsSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { cp, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
@@ -81,8 +81,8 @@ describe('the installed package without its peers', () => {
     )
   })
 
-  it('loads neither jose nor any client with the main entry and a store in files', async () => {
-    await expect(outputOf('alone', 'esm', LOADED)).resolves.toBe('true false false\n')
+  it('loads neither jose, node:crypto nor any client with the main entry and a store in files', async () => {
+    await expect(outputOf('alone', 'esm', LOADED)).resolves.toBe('true false false false\n')
   })
 
   it.each(['without a store', 'with a store in files', 'with createFileTokenStore'])(
@@ -105,8 +105,8 @@ describe('the installed package without its peers', () => {
 describe('the packed files', () => {
   const packed = () => filesOf(join(folders.alone, '../node_modules/merchant-auth'))
 
-  it('are the build, the manual, and what every package has', () => {
-    const known = /^dist\/.+\.(?:c?js|d\.c?ts|js\.map)$|^docs\/[^/]+\.(?:md|svg)$/
+  it('are the build, the manual, the examples, and what every package has', () => {
+    const known = /^dist\/.+\.(?:c?js|d\.c?ts)$|^docs\/[^/]+\.(?:md|svg)$|^examples\/.+\.(?:ts|yaml)$/
     expect(packed().filter((path) => !known.test(path))).toEqual([
       'CHANGELOG.md',
       'LICENSE',
@@ -117,6 +117,16 @@ describe('the packed files', () => {
       'llms.txt',
       'package.json',
     ])
+  })
+
+  it('name no source map, as there is none', () => {
+    const folder = join(folders.alone, '../node_modules/merchant-auth')
+    const code = packed().filter((path) => /^dist\/.+s$/.test(path))
+    expect(code).toContain('dist/index.d.cts')
+    const naming = code.filter((path) =>
+      readFileSync(join(folder, path), 'utf8').includes('sourceMappingURL'),
+    )
+    expect(naming).toEqual([])
   })
 
   it('link only to packed files and their headings', () => {
@@ -152,7 +162,7 @@ it('the installed package loads no peer with the main entry', async () => {
   await expect(outputOf('withPeers', 'commonjs', code)).resolves.toBe('0 true\n')
 })
 
-/** Says whether files of the package were loaded, whether any of them is jose, and whether any is of a client. */
+/** Says whether files of the package were loaded, whether any is jose or of a client, and whether node:crypto was. */
 const LOADED = `
   import { registerHooks } from 'node:module'
   const loaded = []
@@ -168,6 +178,7 @@ const LOADED = `
     loaded.some((url) => url.includes('/merchant-auth/dist/')),
     loaded.some((url) => /\\bjose\\b/.test(url)),
     loaded.some((url) => /\\/node_modules\\/(?:@?redis|ioredis|axios|undici)\\//.test(url)),
+    process.moduleLoadList.includes('NativeModule crypto'),
   )
 `
 

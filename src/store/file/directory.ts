@@ -15,6 +15,7 @@ import {
 } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { ConfigurationError, type Flaw } from '../../base/errors.ts'
+import { nodeCrypto } from '../../base/node-crypto.ts'
 
 export const OWNER_ONLY = 0o700
 const OTHERS_WRITE = 0o022
@@ -29,8 +30,7 @@ const SHARED: Flaw = {
 
 /** The name of a file that is renamed or removed at once, unless its process is killed. */
 export function temporaryName(): string {
-  const { randomUUID } = process.getBuiltinModule('node:crypto') // Jest's jsdom has no global one
-  return `${randomUUID()}.tmp`
+  return `${nodeCrypto().randomUUID()}.tmp`
 }
 
 export function isTemporary(name: string): boolean {

@@ -1,6 +1,7 @@
 /** The folder of a key in a file token store: for its leases, and for the entries that are being written. */
 import { lstat, mkdir } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import { nodeCrypto } from '../../base/node-crypto.ts'
 import { storeErrorCode } from '../token-store.ts'
 import { removeFile } from './content-file.ts'
 import { OWNER_ONLY, requireDirectory } from './directory.ts'
@@ -13,9 +14,7 @@ interface KeyPaths {
 
 /** The paths of a key. Names have a fixed length, whatever the key, and file systems that ignore case may have them. */
 export function pathsOf(directory: string, key: string): KeyPaths {
-  // Importing node:crypto takes some 10 ms, also where there is no store.
-  const { createHash } = process.getBuiltinModule('node:crypto')
-  const path = join(directory, createHash('sha256').update(key).digest('hex'))
+  const path = join(directory, nodeCrypto().createHash('sha256').update(key).digest('hex'))
   return { entry: `${path}.entry`, folder: `${path}.lock` }
 }
 

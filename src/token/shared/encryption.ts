@@ -1,6 +1,6 @@
 /** The encryption of store entries: AES-256-GCM of Node.js, with keys derived from a secret. */
 import { Buffer } from 'node:buffer'
-import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto'
+import { nodeCrypto } from '../../base/node-crypto.ts'
 
 const VERSION = 'v2'
 const ALGORITHM = 'aes-256-gcm'
@@ -18,6 +18,7 @@ export class EncryptionKey {
 
   /** `client` distinguishes clients that have the same secret. */
   constructor(secret: string, client: string) {
+    const { hkdfSync } = nodeCrypto()
     const derive = (purpose: string, bytes: number): Uint8Array =>
       new Uint8Array(hkdfSync('sha256', secret, client, `merchant-auth ${VERSION} ${purpose}`, bytes))
     this.id = Buffer.from(derive('id', 12)).toString('base64url')
@@ -26,6 +27,7 @@ export class EncryptionKey {
 
   /** Encrypts a text, and binds it to the entry's key: `v2.<key id>.<iv, ciphertext and tag in base64url>`. */
   encrypt(entry: string, text: string): string {
+    const { createCipheriv, randomBytes } = nodeCrypto()
     const iv = randomBytes(IV_BYTES)
     const cipher = createCipheriv(ALGORITHM, this.#key, iv, { authTagLength: TAG_BYTES })
     cipher.setAAD(Buffer.from(entry))
@@ -37,6 +39,7 @@ export class EncryptionKey {
   decrypt(entry: string, encrypted: string): string | undefined {
     const [version, id, sealed = '', ...more] = encrypted.split('.')
     if (version !== VERSION || id !== this.id || more.length > 0) return undefined
+    const { createDecipheriv } = nodeCrypto()
     const bytes = Buffer.from(sealed, 'base64url')
     try {
       const iv = bytes.subarray(0, IV_BYTES)

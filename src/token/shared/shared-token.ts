@@ -2,8 +2,8 @@
  * The token and the limits that processes share through a store, in one entry: look for it, wait for the lease, look again,
  * request, write.
  */
-import { createHash } from 'node:crypto'
 import { HOUR_MS, SECOND_MS } from '../../base/clock.ts'
+import { nodeCrypto } from '../../base/node-crypto.ts'
 import { shownUrl } from '../../base/redact.ts'
 import { untilAborted } from '../../base/waiting.ts'
 import { clientOf, type ResolvedOptions } from '../../options/options.ts'
@@ -327,5 +327,5 @@ export function ageOf({ content, ttlMs }: Entry<SharedEntry>): number {
 
 /** A hash for keys. */
 function hashOf(text: string): string {
-  return createHash('sha256').update(text).digest('base64url')
+  return nodeCrypto().createHash('sha256').update(text).digest('base64url')
 }

@@ -581,6 +581,6 @@ it('the options of a request show no token, whatever case an undefined header of
   const headers = { authorization: undefined }
   const { request } = await ground.api({ adapter: 'http' }).get('/orders', { headers } as never)
   const shown = request._redirectable?._options ?? request._options
-  expect(Object.values(shown.headers)).toContain('[hidden]')
+  expect(Object.keys(shown.headers)).toContain('Authorization')
   expectNoToken(shown)
 })

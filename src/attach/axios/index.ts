@@ -9,7 +9,7 @@ import type { AttachOptions } from '../../options/options.ts'
 import type { TokenProvider } from '../../token/provider.ts'
 import { isWithheld } from '../admit.ts'
 import { type Attempt, type AuthorizedCall, authorize, type Rejection, type Wait } from '../authorize.ts'
-import { canSendAgain, isNodeStream, isWebStream } from '../body.ts'
+import { canSendAgain, isNodeStream, isObject, isWebStream } from '../body.ts'
 import { type AttachContext, createAttachContext } from '../context.ts'
 import { clearHeader, getHeader, type Header } from '../headers.ts'
 import { type HeldBody, holdCopy, holdStream, holdUnread, isTooLarge } from '../held-body.ts'
@@ -24,7 +24,7 @@ import {
   urlOf,
 } from './config.ts'
 import { removePlaced } from './interceptor.ts'
-import { hideRequest, type Sent } from './log-output.ts'
+import { hideRequest, hideRequests, type Sent } from './log-output.ts'
 import { createRedirectGuard, redirectTargetOf, watchRedirects, withoutRedirects } from './redirects.ts'
 import type {
   AxiosAdapterOption,
@@ -74,7 +74,7 @@ export function attachAuth(instance: AxiosLike, tokens: TokenProvider, attach?: 
     hideAgents(config) // a call that is canceled before its adapter runs rejects with the config, too
     let isSent = false
     const adapt = (final: AxiosConfig): Promise<AxiosResponse> => {
-      restoreAgents(final, own.config) // another interceptor may have copied it, or it is sent again
+      if (final !== own.config) restoreAgents(final, own.config) // another interceptor has copied it, or it is sent again
       if (isSent) return axiosOf(final).getAdapter(given, final)(final) // by another instance
       isSent = true
       own.config = final
@@ -165,8 +165,11 @@ function responseOf(error: unknown, config: AxiosConfig): AxiosResponse | undefi
 
 /** Settles a call as its adapter did, with nothing in it that shows a token. */
 function settle({ response, failure }: Outcome, sent: Sent): AxiosResponse {
-  hideRequest(failure?.error ?? response, sent)
-  if (failure !== undefined) throw failure.error
+  if (failure !== undefined) {
+    hideRequests(failure.error, sent)
+    throw failure.error
+  }
+  if (isObject(response)) hideRequest(response, sent) // a mock may return none
   return response as AxiosResponse
 }
 

@@ -13,7 +13,16 @@ import { canSendAgain, isNodeStream, isObject, isWebStream } from '../body.ts'
 import { type AttachContext, createAttachContext } from '../context.ts'
 import { clearHeader, getHeader, type Header } from '../headers.ts'
 import { type HeldBody, holdCopy, holdStream, holdUnread, isTooLarge } from '../held-body.ts'
-import { hasAgents, hideAgents, isOwnAdapter, type OwnAdapter, restoreAgents, withAgents } from './agents.ts'
+import {
+  guardAgents,
+  hasAgents,
+  hideAgents,
+  isOwnAdapter,
+  type OwnAdapter,
+  restoreAgents,
+  unguardAgents,
+  withAgents,
+} from './agents.ts'
 import {
   addConfig,
   admitConfig,
@@ -71,9 +80,10 @@ export function attachAuth(instance: AxiosLike, tokens: TokenProvider, attach?: 
     const given = isOwnAdapter(adapter) ? adapter.given : adapter
     if (isOwnAdapter(adapter)) restoreAgents(config, adapter.config, instance.defaults) // it is sent again
     removePlaced(config)
-    hideAgents(config) // a call that is canceled before its adapter runs rejects with the config, too
+    hideAgents(config)
     let isSent = false
     const adapt = (final: AxiosConfig): Promise<AxiosResponse> => {
+      unguardAgents(final)
       if (final !== own.config) restoreAgents(final, own.config) // another interceptor has copied it, or it is sent again
       if (isSent) return axiosOf(final).getAdapter(given, final)(final) // by another instance
       isSent = true
@@ -91,6 +101,10 @@ export function attachAuth(instance: AxiosLike, tokens: TokenProvider, attach?: 
   // Synchronous, so that axios does not wait where no other interceptor makes it wait.
   const id = instance.interceptors.request.use(wrapAdapter as object as AxiosRequestInterceptor, null, {
     synchronous: true,
+    runWhen: (config) => {
+      guardAgents(config) // before any interceptor
+      return true
+    },
   })
   attached.set(instance, id)
   return () => {

@@ -5,6 +5,7 @@
  */
 import { ConfigurationError, type Problem } from '../../base/errors.ts'
 import { refuseOldNode } from '../../base/node-version.ts'
+import type { Api } from '../../environment/environment.ts'
 import type { AttachOptions } from '../../options/options.ts'
 import type { TokenProvider } from '../../token/provider.ts'
 import { isWithheld } from '../admit.ts'
@@ -197,6 +198,7 @@ interface CallParts {
 /** One axios request with the token. */
 class AxiosCall implements AuthorizedCall<Outcome, AxiosResponse> {
   readonly url: string
+  readonly api: Api | undefined
   readonly method: string | undefined
   readonly repeatable: boolean
   readonly body: unknown
@@ -209,6 +211,7 @@ class AxiosCall implements AuthorizedCall<Outcome, AxiosResponse> {
 
   constructor({ url, config, adapter }: CallParts, context: AttachContext) {
     this.url = url
+    this.api = context.destinations(url).api
     this.method = config.method?.toUpperCase()
     this.repeatable = canSendAgain(config.data)
     this.body = config.data

@@ -27,9 +27,6 @@ interface ResponseOrError {
   readonly config?: AxiosConfig
   readonly request?: SentRequest
   readonly data?: unknown
-}
-
-interface ErrorParts extends ResponseOrError {
   readonly response?: unknown
   readonly cause?: unknown
 }
@@ -47,7 +44,7 @@ export interface Sent {
 /** Hides the requests of an error, of its response and of its causes. */
 export function hideRequests(error: unknown, sent: Sent, depth = 0): void {
   if (!isObject(error) || depth > MAX_CAUSES) return
-  const { response, cause } = error as ErrorParts
+  const { response, cause } = error as ResponseOrError
   hideRequests(response, sent, depth + 1)
   hideRequests(cause, sent, depth + 1)
   hideRequest(error, sent)
@@ -97,11 +94,10 @@ function hideHeader(request: SentRequest, header: Header): void {
 
 /** What `replace()` returns, which compares so long a value slowly. */
 function withoutValue(text: string, { name, value }: Header): string {
-  const start = text.indexOf(`${name}: `) + `${name}: `.length
+  const start = text.indexOf(`${name}: `) + name.length + 2
   const end = start + value.length
-  return text.slice(start, end) === value
-    ? text.slice(0, start) + HIDDEN + text.slice(end)
-    : text.replace(value, HIDDEN)
+  if (text.slice(start, end) !== value) return text.replace(value, HIDDEN)
+  return text.slice(0, start) + HIDDEN + text.slice(end)
 }
 
 /** A response that is a stream leads to its socket, which may serve other calls, and over HTTP/2 to the headers it sent. */

@@ -48,9 +48,10 @@ function withoutAgents(this: Guarded): object {
   return shown
 }
 
-/** A call begins: until its adapter runs, the log output of its config has no agents. */
-export function guardAgents(config: object): void {
+/** The `runWhen` of the interceptor: axios calls it before any interceptor runs. */
+export function guardAgents(config: object): true {
   Object.assign(config, WITHOUT_AGENTS)
+  return true
 }
 
 export function unguardAgents(config: Guarded): void {

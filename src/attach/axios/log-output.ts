@@ -62,8 +62,11 @@ export function hideRequest(outcome: object, { config: sentConfig, header }: Sen
   hide(outcome, 'request')
   if (request !== data) Object.assign(request, SUMMARY)
   if (header !== undefined) hideHeader(request, header)
-  if (isNodeStream(data)) hideConnection(data)
-  if (isNodeStream(data) || isNodeStream(config?.data)) summarizeRedirectable(request)
+  const isStream = isNodeStream(data)
+  if (isStream) hideConnection(data)
+  // The errors that streams emit later, and a body that is still sent, lead to the request of follow-redirects.
+  const { _redirectable: outer } = request
+  if (outer && (isStream || isNodeStream(config?.data))) Object.assign(outer, SUMMARY)
 }
 
 /**
@@ -103,11 +106,6 @@ function withoutValue(text: string, { name, value }: Header): string {
 /** A response that is a stream leads to its socket, which may serve other calls, and over HTTP/2 to the headers it sent. */
 function hideConnection(data: object): void {
   for (const key of ['socket', 'client', ...Object.getOwnPropertySymbols(data)]) hide(data, key)
-}
-
-/** The errors that streams emit later, and a body that is still sent, lead to the request of follow-redirects. */
-function summarizeRedirectable({ _redirectable }: SentRequest): void {
-  if (isObject(_redirectable)) Object.assign(_redirectable, SUMMARY)
 }
 
 /** Makes a property non-enumerable, which no log output, JSON or copy includes. */

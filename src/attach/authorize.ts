@@ -3,6 +3,7 @@
  * again. A client for another library supplies an {@link AuthorizedCall}.
  */
 import { mayKeepToken } from '../environment/destinations.ts'
+import type { Api } from '../environment/environment.ts'
 import type { TokenProvider } from '../token/provider.ts'
 import type { AccessToken } from '../token/request/access-token.ts'
 import { watchBody } from './body.ts'
@@ -51,6 +52,8 @@ const MAX_SENDS = 3
 /** What reports and events say of a call. */
 export interface CallTarget {
   readonly url: string
+  /** The one that the URL is below. */
+  readonly api: Api | undefined
   readonly method: string | undefined
 }
 
@@ -121,7 +124,7 @@ async function sendAgain<Outcome, Result>(
  */
 export function report(
   { token, rejected }: Attempt,
-  { url }: Pick<CallTarget, 'url'>,
+  { api }: Pick<CallTarget, 'api'>,
   {
     status,
     context: { provider, renewOnStatus },
@@ -129,7 +132,7 @@ export function report(
 ): boolean {
   if (status === undefined) return false
   const isRejection = renewOnStatus.includes(status)
-  provider.answered({ url, token, status, isRejection, rejected: rejected.at(-1) })
+  provider.answered({ api, token, status, isRejection, rejected: rejected.at(-1) })
   return isRejection
 }
 

@@ -117,6 +117,7 @@ function sendUrl(context: AttachContext, { wrapped, url, options, headers }: Url
   const body = options.body ?? undefined
   const call: AuthorizedCall<Response, Response> = {
     url,
+    api: context.destinations(url).api,
     method: options.method ?? 'GET',
     repeatable: canSendAgain(body),
     body,
@@ -146,6 +147,7 @@ function sendRequest(context: AttachContext, given: RequestCall): Promise<Respon
   let sent: Request | undefined
   const call: AuthorizedCall<Response, Response> = {
     url,
+    api: context.destinations(url).api,
     method: options.method ?? request.method,
     repeatable: canSendAgain(body),
     body,

@@ -57,16 +57,14 @@ export function withHeader<Form extends HeaderRecord | HeaderList | Headers>(
   return [...others, name, value] as HeaderList as Form
 }
 
-/** The name under which a record has the header that this package set: its own, unless a client changed its case. */
-export function nameOf(headers: object | undefined, { name, key, value }: Header): string | undefined {
-  return (headers as HeaderRecord | undefined)?.[name] === value ? name : headerName(headers, key)
-}
-
-/** Sets this header of a record to undefined: axios is slower if a property of its headers was deleted. */
-export function clearHeader(headers: object | undefined, header: Header): void {
-  const name = nameOf(headers, header)
-  const record = headers as Record<string, unknown>
-  if (name !== undefined && record[name] === header.value) record[name] = undefined
+/**
+ * Sets the header that this package set to undefined, whatever a client made of the case of its name: axios is slower if a property
+ * of its headers was deleted.
+ */
+export function clearHeader(headers: object | undefined, { name, key, value }: Header): void {
+  const record = (headers ?? {}) as Record<string, unknown>
+  const given = record[name] === value ? name : headerName(headers, key)
+  if (given !== undefined && record[given] === value) record[given] = undefined
 }
 
 export function isHeaderList(headers: unknown): headers is HeaderList {

@@ -1,5 +1,5 @@
 /** What a provider and its attachments tell each other, besides what anybody may call. */
-import type { Environment } from '../environment/environment.ts'
+import type { Api, Environment } from '../environment/environment.ts'
 import { createEmit, type Emitter } from '../events/emit.ts'
 import type { RenewOptions } from './provider.ts'
 import type { Answer } from './rejection.ts'
@@ -7,7 +7,7 @@ import type { AccessToken } from './request/access-token.ts'
 
 /** How an API answered a call with a token. */
 export interface CallAnswer extends Answer {
-  readonly url: string
+  readonly api: Api | undefined
 }
 
 /** A call that an API rejected. */
@@ -37,7 +37,7 @@ export interface AttachedProvider extends Emitter {
  * What the attachments of each provider need. Bundlers and loaders may load this module twice, for `import` and for
  * `require`: all copies use the same map. The number is another one where {@link AttachedProvider} changes.
  */
-const REGISTRY = Symbol.for('merchant-auth providers 2')
+const REGISTRY = Symbol.for('merchant-auth providers 3')
 const global = globalThis as { [REGISTRY]?: WeakMap<object, AttachedProvider> }
 global[REGISTRY] ??= new WeakMap()
 const providers = global[REGISTRY]

@@ -339,8 +339,7 @@ class ClientCredentialsProvider implements TokenProvider {
 
   /** An attachment reports how an API answered a call. */
   #answered(answer: CallAnswer): void {
-    const { url, token, rejected } = answer
-    const { api } = this.#destinations(url)
+    const { api, token, rejected } = answer
     if (api === undefined) return
     const wasAccepted = isAccepted(answer)
     // First the token that works becomes the current one, so that its acceptance counts as that of the current token.

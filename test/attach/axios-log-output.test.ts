@@ -519,27 +519,50 @@ describe.each<[string, () => CreateAxiosDefaults]>([
   })
 })
 
-it.each<[string, (config: AxiosConfig, agents: object) => AxiosConfig]>([
+const SETTERS: [string, (config: AxiosConfig, agents: object) => AxiosConfig][] = [
   ['sets', (config, agents) => Object.assign(config, agents)],
   ['sets on a copy of the config', (config, agents) => ({ ...config, ...agents })],
-])(
-  'while a first call is in flight on an agent that an interceptor %s, no token is in an error',
-  async (_, set) => {
+]
+
+describe.each(['before', 'after'])('while a first call is in flight, no token is in an error', (when) => {
+  it.each(SETTERS)(`by an agent that an interceptor, registered ${when} attachAuth, %s`, async (_, set) => {
     const httpAgent = new Agent({ keepAlive: true })
     const api = axios.create({ baseURL: ground.env.merchantUrl, adapter: 'http' })
-    api.interceptors.request.use((config) => set(config, { httpAgent })) // runs last
-    attachAuth(api, ground.tokens)
-    fail({ kind: 'hang' })
+    const seen: unknown[] = []
+    api.interceptors.response.use(null, (error) => {
+      seen.push(error)
+      throw error
+    })
     const abort = new AbortController()
-    const other = rejectionOf(api.get('/hangs', { signal: abort.signal }))
+    let isBroken = false
+    const intercept = async (config: AxiosConfig): Promise<AxiosConfig> => {
+      if (config.url === '/canceled') abort.abort()
+      const own = set(config, { httpAgent })
+      if (isBroken) throw new AxiosError('no', 'E_BREAKER', own)
+      return own
+    }
+    if (when === 'before') api.interceptors.request.use(intercept)
+    attachAuth(api, ground.tokens)
+    if (when === 'after') api.interceptors.request.use(intercept)
+    fail({ kind: 'hang' })
+    const end = new AbortController()
+    const other = rejectionOf(api.get('/hangs', { signal: end.signal }))
     await until(() => ground.sent().length === 1)
+    await rejectionOf(api.get('/orders', { signal: AbortSignal.abort() }))
+    await rejectionOf(api.get('/canceled', { signal: abort.signal }))
+    isBroken = true
+    await rejectionOf(api.get('/orders'))
+    isBroken = false
     fail({ kind: 'status', status: 500 })
-    expectNoToken(await rejectionOf(api.get('/orders')))
-    abort.abort()
+    await rejectionOf(api.get('/orders'))
+    const codes = ['ERR_CANCELED', 'ERR_CANCELED', 'E_BREAKER', 'ERR_BAD_RESPONSE']
+    expect(seen).toMatchObject(codes.map((code) => ({ code, config: { httpAgent } })))
+    for (const error of seen) expectNoToken(error)
+    end.abort()
     await other
     httpAgent.destroy()
-  },
-)
+  })
+})
 
 it.each([
   ["the caller's https agent", () => new HttpsAgent({ keepAlive: true })],
@@ -581,6 +604,6 @@ it('the options of a request show no token, whatever case an undefined header of
   const headers = { authorization: undefined }
   const { request } = await ground.api({ adapter: 'http' }).get('/orders', { headers } as never)
   const shown = request._redirectable?._options ?? request._options
-  expect(Object.values(shown.headers)).toContain('[hidden]')
+  expect(Object.keys(shown.headers)).toContain('authorization')
   expectNoToken(shown)
 })

@@ -3,6 +3,7 @@
  * must not reach it: it is not enumerable there. axios copies enumerable properties only, so a config that is sent again
  * gets its agents from the config before.
  */
+import { inspect } from 'node:util'
 import { chosenAdapter } from './config.ts'
 import type { AxiosAdapter, AxiosAdapterOption, AxiosConfig } from './types.ts'
 
@@ -30,6 +31,32 @@ export function hasAgents({ httpAgent, httpsAgent, fetchOptions }: Agents): bool
 
 export function hideAgents(config: AxiosConfig): void {
   define(config, { enumerable: false })
+}
+
+/**
+ * Log output of a config before its adapter runs, such as that of the error of a call that is canceled: without the agents, which
+ * any interceptor may set on it or on a copy. Enumerable, so that copies have it, too.
+ */
+const WITHOUT_AGENTS = { [inspect.custom]: withoutAgents, toJSON: withoutAgents }
+
+/** A config whose adapter has not run. */
+type Guarded = AxiosConfig & Partial<typeof WITHOUT_AGENTS>
+
+function withoutAgents(this: Guarded): object {
+  const { [inspect.custom]: _, toJSON, ...shown } = this
+  hideAgents(shown)
+  return shown
+}
+
+/** The `runWhen` of the interceptor: axios calls it before any interceptor runs. */
+export function guardAgents(config: object): true {
+  Object.assign(config, WITHOUT_AGENTS)
+  return true
+}
+
+export function unguardAgents(config: Guarded): void {
+  delete config[inspect.custom]
+  delete config.toJSON
 }
 
 /** Sends a config. Its agents are enumerable for adapters that copy it, as axios' fetch adapter does; its http adapter does not. */

@@ -8,12 +8,21 @@ import { refuseOldNode } from '../../base/node-version.ts'
 import type { AttachOptions } from '../../options/options.ts'
 import type { TokenProvider } from '../../token/provider.ts'
 import { isWithheld } from '../admit.ts'
-import { type Attempt, type AuthorizedCall, authorize, type Rejection, type Wait } from '../authorize.ts'
-import { canSendAgain, isNodeStream, isWebStream } from '../body.ts'
+import { type AuthorizedCall, authorize } from '../authorize.ts'
+import { canSendAgain, isNodeStream, isObject, isWebStream } from '../body.ts'
 import { type AttachContext, createAttachContext } from '../context.ts'
 import { clearHeader, getHeader, type Header } from '../headers.ts'
 import { type HeldBody, holdCopy, holdStream, holdUnread, isTooLarge } from '../held-body.ts'
-import { hasAgents, hideAgents, isOwnAdapter, type OwnAdapter, restoreAgents, withAgents } from './agents.ts'
+import {
+  guardAgents,
+  hasAgents,
+  hideAgents,
+  isOwnAdapter,
+  type OwnAdapter,
+  restoreAgents,
+  unguardAgents,
+  withAgents,
+} from './agents.ts'
 import {
   addConfig,
   admitConfig,
@@ -24,7 +33,7 @@ import {
   urlOf,
 } from './config.ts'
 import { removePlaced } from './interceptor.ts'
-import { hideRequest, type Sent } from './log-output.ts'
+import { hideRequest, hideRequests, type Sent } from './log-output.ts'
 import { createRedirectGuard, redirectTargetOf, watchRedirects, withoutRedirects } from './redirects.ts'
 import type {
   AxiosAdapterOption,
@@ -71,18 +80,16 @@ export function attachAuth(instance: AxiosLike, tokens: TokenProvider, attach?: 
     const given = isOwnAdapter(adapter) ? adapter.given : adapter
     if (isOwnAdapter(adapter)) restoreAgents(config, adapter.config, instance.defaults) // it is sent again
     removePlaced(config)
-    hideAgents(config) // a call that is canceled before its adapter runs rejects with the config, too
+    hideAgents(config)
     let isSent = false
     const adapt = (final: AxiosConfig): Promise<AxiosResponse> => {
-      restoreAgents(final, own.config) // another interceptor may have copied it, or it is sent again
+      unguardAgents(final)
+      if (final !== own.config) restoreAgents(final, own.config) // another interceptor has copied it, or it is sent again
       if (isSent) return axiosOf(final).getAdapter(given, final)(final) // by another instance
       isSent = true
       own.config = final
-      final.adapter = given // for a config that is sent again
-      const send = (): Promise<AxiosResponse> => callAdapter(final, given, context)
-      if (!hasAgents(final)) return send()
-      final.adapter = own
-      return withAgents(final, given, send)
+      final.adapter = hasAgents(final) ? own : given // own restores the agents of a config that is sent again
+      return withAgents(final, given, () => callAdapter(final, given, context))
     }
     const own: OwnAdapter = Object.assign(adapt, { given, config })
     config.adapter = own
@@ -91,6 +98,7 @@ export function attachAuth(instance: AxiosLike, tokens: TokenProvider, attach?: 
   // Synchronous, so that axios does not wait where no other interceptor makes it wait.
   const id = instance.interceptors.request.use(wrapAdapter as object as AxiosRequestInterceptor, null, {
     synchronous: true,
+    runWhen: guardAgents,
   })
   attached.set(instance, id)
   return () => {
@@ -131,7 +139,7 @@ function callAdapter(
 ): Promise<AxiosResponse> {
   const url = urlOf(config)
   const decision = admitConfig(config, url, context)
-  if (decision === 'attach') return authorize(new AxiosCall({ url, config, adapter }, context), context)
+  if (decision === 'attach') return authorize(authorizedCall({ url, config, adapter }, context), context)
   return runAdapter(config, adapter).then((outcome) => {
     if (isWithheld(decision)) context.withheld.answered(decision, url, outcome.response?.status)
     return settle(outcome, { config })
@@ -165,8 +173,11 @@ function responseOf(error: unknown, config: AxiosConfig): AxiosResponse | undefi
 
 /** Settles a call as its adapter did, with nothing in it that shows a token. */
 function settle({ response, failure }: Outcome, sent: Sent): AxiosResponse {
-  hideRequest(failure?.error ?? response, sent)
-  if (failure !== undefined) throw failure.error
+  if (failure !== undefined) {
+    hideRequests(failure.error, sent)
+    throw failure.error
+  }
+  if (isObject(response)) hideRequest(response, sent) // a mock may return none
   return response as AxiosResponse
 }
 
@@ -178,86 +189,64 @@ interface CallParts {
 }
 
 /** One axios request with the token. */
-class AxiosCall implements AuthorizedCall<Outcome, AxiosResponse> {
-  readonly url: string
-  readonly method: string | undefined
-  readonly repeatable: boolean
-  readonly body: unknown
-  readonly #config: AxiosConfig
-  readonly #adapter: AxiosAdapterOption
-  readonly #context: AttachContext
-  #header: Header | undefined
-  /** Whether a redirect took the token off. */
-  #hasLeft = false
-
-  constructor({ url, config, adapter }: CallParts, context: AttachContext) {
-    this.url = url
-    this.method = config.method?.toUpperCase()
-    this.repeatable = canSendAgain(config.data)
-    this.body = config.data
-    this.#config = config
-    this.#adapter = adapter
-    this.#context = context
+function authorizedCall(
+  { url, config, adapter }: CallParts,
+  context: AttachContext,
+): AuthorizedCall<Outcome, AxiosResponse> {
+  const { destinations, isAuthorization } = context
+  const { beforeRedirect: given, data, env, fetchOptions } = config
+  const mayFetch = chosenAdapter(adapter) !== 'http'
+  let header: Header | undefined
+  let hasLeft = false // a redirect took the token off
+  return {
+    url,
+    api: destinations(url).api,
+    method: config.method?.toUpperCase(),
+    repeatable: canSendAgain(data),
+    body: data,
+    startWait: () => startWait(config, adapter),
+    onError: (error) => addConfig(error, config),
+    // The token is on the config only until the adapter settles.
+    send: async ({ token, body }) => {
+      const sent = context.headerFor(token)
+      header = sent
+      config.data = body
+      config.headers[sent.name] = sent.value
+      config.beforeRedirect = createRedirectGuard({ url, header: sent, destinations, given }, () => {
+        hasLeft = true
+      })
+      if (mayFetch) {
+        config.env = { ...env, fetch: watchRedirects(env?.fetch) }
+        if (!isAuthorization) config.fetchOptions = withoutRedirects(fetchOptions)
+      }
+      const outcome = await runAdapter(config, adapter)
+      clearHeader(config.headers, sent)
+      config.beforeRedirect = given
+      if (mayFetch) Object.assign(config, { env, fetchOptions })
+      return outcome
+    },
+    statusOf: ({ response }) => response?.status,
+    rejectionOf: ({ response }) => {
+      const { headers, request } = response as AxiosResponse // it has a status
+      const challenge = getHeader(headers, 'www-authenticate')
+      return { challenge, redirectedTo: hasLeft ? '' : redirectTargetOf(request) }
+    },
+    hold,
+    settle: (outcome) => settle(outcome, { config, header }),
   }
+}
 
-  startWait(): Wait {
-    return startWait(this.#config, this.#adapter)
+/** A stream is held; anything else the adapter has read. */
+function hold({ response }: Outcome): HeldBody | undefined {
+  const { data, headers } = response as AxiosResponse // it has a status
+  if (!isNodeStream(data) && !isWebStream(data)) return holdUnread()
+  if (isTooLarge(getHeader(headers, 'content-length'))) return undefined
+  if (isNodeStream(data)) {
+    const held = holdStream(data)
+    Object.assign(response as AxiosResponse, { data: held.body })
+    return held
   }
-
-  onError(error: unknown): void {
-    addConfig(error, this.#config)
-  }
-
-  /** Sends the config. The token is on it only until the adapter settles. */
-  async send({ token, body }: Attempt): Promise<Outcome> {
-    const config = this.#config
-    const { destinations, isAuthorization } = this.#context
-    const { beforeRedirect: given, env, fetchOptions } = config
-    const header = this.#context.headerFor(token)
-    const mayFetch = chosenAdapter(this.#adapter) !== 'http'
-    this.#header = header
-    config.data = body
-    config.headers[header.name] = header.value
-    config.beforeRedirect = createRedirectGuard({ url: this.url, header, destinations, given }, () => {
-      this.#hasLeft = true
-    })
-    if (mayFetch) {
-      config.env = { ...env, fetch: watchRedirects(env?.fetch) }
-      if (!isAuthorization) config.fetchOptions = withoutRedirects(fetchOptions)
-    }
-    const outcome = await runAdapter(config, this.#adapter)
-    clearHeader(config.headers, header)
-    config.beforeRedirect = given
-    if (mayFetch) Object.assign(config, { env, fetchOptions })
-    return outcome
-  }
-
-  statusOf({ response }: Outcome): number | undefined {
-    return response?.status
-  }
-
-  rejectionOf({ response }: Outcome): Rejection {
-    const { headers, request } = response as AxiosResponse // it has a status
-    const challenge = getHeader(headers, 'www-authenticate')
-    return { challenge, redirectedTo: this.#hasLeft ? '' : redirectTargetOf(request) }
-  }
-
-  /** A stream is held; anything else the adapter has read. */
-  hold({ response }: Outcome): HeldBody | undefined {
-    const { data, headers } = response as AxiosResponse // it has a status
-    if (!isNodeStream(data) && !isWebStream(data)) return holdUnread()
-    if (isTooLarge(getHeader(headers, 'content-length'))) return undefined
-    if (isNodeStream(data)) {
-      const held = holdStream(data)
-      Object.assign(response as AxiosResponse, { data: held.body })
-      return held
-    }
-    const [copy, callers] = data.tee()
-    Object.assign(response as AxiosResponse, { data: callers })
-    return holdCopy(copy, () => callers.cancel())
-  }
-
-  settle(outcome: Outcome): AxiosResponse {
-    return settle(outcome, { config: this.#config, header: this.#header })
-  }
+  const [copy, callers] = data.tee()
+  Object.assign(response as AxiosResponse, { data: callers })
+  return holdCopy(copy, () => callers.cancel())
 }

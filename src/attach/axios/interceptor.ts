@@ -33,14 +33,13 @@ export function createAuthInterceptor(
   const tokens = auth && 'getToken' in auth ? auth : createTokenProvider(auth)
   const context = createAttachContext(tokens, attach)
   const { destinations, isAuthorization } = context
-  const guards = new RedirectGuards(destinations)
+  const guardFor = redirectGuards(destinations)
 
   const addHeader = (config: AxiosConfig, url: string, token: AccessToken): AxiosConfig => {
     const header = context.headerFor(token)
     config.headers[header.name] = header.value
     const { api } = destinations(url)
-    if (api !== undefined)
-      config.beforeRedirect = guards.guardFor({ header, api, given: config.beforeRedirect })
+    if (api !== undefined) config.beforeRedirect = guardFor({ header, api, given: config.beforeRedirect })
     if (!isAuthorization) config.fetchOptions = withoutRedirects(config.fetchOptions)
     return config
   }
@@ -86,24 +85,16 @@ export function removePlaced(config: AxiosConfig): void {
   clearHeader(config.headers, placed.header)
 }
 
-/** The redirect guards of an interceptor. */
-class RedirectGuards {
-  readonly #destinations: Destinations
-  /** The next call often needs the same guard. */
-  #last: { readonly placed: Placed; readonly guard: AxiosBeforeRedirect } | undefined
-
-  constructor(destinations: Destinations) {
-    this.#destinations = destinations
-  }
-
-  guardFor(placed: Placed): AxiosBeforeRedirect {
+/** The redirect guards of an interceptor. The next call often needs the same one. */
+function redirectGuards(destinations: Destinations): (placed: Placed) => AxiosBeforeRedirect {
+  let last: (Placed & { readonly guard: AxiosBeforeRedirect }) | undefined
+  return (placed) => {
     const { header, api, given } = placed
-    const last = this.#last
-    if (last?.placed.header === header && last.placed.api === api && last.placed.given === given)
-      return last.guard
-    const guard = createRedirectGuard({ url: api.url, header, destinations: this.#destinations, given })
-    placedBy.set(guard, placed)
-    this.#last = { placed, guard }
-    return guard
+    if (last?.header !== header || last.api !== api || last.given !== given) {
+      const guard = createRedirectGuard({ url: api.url, header, destinations, given })
+      placedBy.set(guard, placed)
+      last = { ...placed, guard }
+    }
+    return last.guard
   }
 }

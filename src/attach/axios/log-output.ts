@@ -3,7 +3,7 @@ import { OutgoingMessage } from 'node:http'
 import { inspect } from 'node:util'
 import { HIDDEN } from '../../base/redact.ts'
 import { isNodeStream, isObject } from '../body.ts'
-import { clearHeader, type Header, nameOf } from '../headers.ts'
+import { clearHeader, type Header } from '../headers.ts'
 import { hideAgents } from './agents.ts'
 import type { AxiosConfig } from './types.ts'
 
@@ -14,6 +14,7 @@ interface SentRequest {
   readonly _currentRequest?: SentRequest
   readonly _redirectable?: SentRequest
   readonly headers?: Headers
+  readonly [symbol: symbol]: Record<string, [name: string, value: unknown]> | undefined
   readonly method?: unknown
   readonly url?: unknown
   readonly protocol?: unknown
@@ -24,7 +25,7 @@ interface SentRequest {
 /** The parts of a response, or of an error that an adapter rejects with. */
 interface ResponseOrError {
   readonly config?: AxiosConfig
-  readonly request?: unknown
+  readonly request?: SentRequest
   readonly data?: unknown
   readonly response?: unknown
   readonly cause?: unknown
@@ -40,24 +41,32 @@ export interface Sent {
   readonly header?: Header | undefined
 }
 
-/** Hides the request of a response, or of an error, its response and its causes. */
-export function hideRequest(outcome: unknown, sent: Sent, depth = 0): void {
-  if (!isObject(outcome) || depth > MAX_CAUSES) return
-  const { config, request, data, response, cause } = outcome as ResponseOrError
-  hideRequest(response, sent, depth + 1)
-  hideRequest(cause, sent, depth + 1)
-  const { header } = sent
+/** Hides the requests of an error, of its response and of its causes. */
+export function hideRequests(error: unknown, sent: Sent, depth = 0): void {
+  if (!isObject(error) || depth > MAX_CAUSES) return
+  const { response, cause } = error as ResponseOrError
+  hideRequests(response, sent, depth + 1)
+  hideRequests(cause, sent, depth + 1)
+  hideRequest(error, sent)
+}
+
+/** Hides the request of a response, or of an error. */
+export function hideRequest(outcome: object, { config: sentConfig, header }: Sent): void {
+  const { config, request, data } = outcome as ResponseOrError
   // Another config than that of the call: its adapter sent a copy by another instance.
-  if (isObject(config) && config !== sent.config) {
+  if (isObject(config) && config !== sentConfig) {
     if (header !== undefined) clearHeader(config.headers, header)
     hideAgents(config)
   }
   if (!isObject(request)) return
-  hide(outcome, ['request'])
+  hide(outcome, 'request')
   if (request !== data) Object.assign(request, SUMMARY)
   if (header !== undefined) hideHeader(request, header)
-  if (isNodeStream(data)) hideConnection(data)
-  if (isNodeStream(data) || isNodeStream(config?.data)) summarizeRedirectable(request)
+  const isStream = isNodeStream(data)
+  if (isStream) hideConnection(data)
+  // The errors that streams emit later, and a body that is still sent, lead to the request of follow-redirects.
+  const { _redirectable: outer } = request
+  if (outer && (isStream || isNodeStream(config?.data))) Object.assign(outer, SUMMARY)
 }
 
 /**
@@ -74,35 +83,32 @@ function summaryOf(this: SentRequest): object {
 /** The symbol by which requests of Node.js have their headers: for each name in lower case, the name and the value. */
 const OUT_HEADERS = Object.getOwnPropertySymbols(new OutgoingMessage()).find(
   ({ description }) => description === 'kOutHeaders',
-)
+) as symbol
 
 /** Hides the token in the parts of a request that users log by name, or that its response and its socket lead to. */
 function hideHeader(request: SentRequest, header: Header): void {
-  const { name, key, value } = header
   const sent = request._currentRequest ?? request
-  if (typeof sent._header === 'string') sent._header = sent._header.replace(value, HIDDEN)
-  if (OUT_HEADERS !== undefined) replaceValue(Reflect.get(sent, OUT_HEADERS), key, [name, HIDDEN])
-  const { headers } = (request._redirectable ?? request)._options ?? {}
-  replaceValue(headers, nameOf(headers, header) ?? name, HIDDEN)
-  if (typeof request.headers?.delete === 'function') request.headers.delete(key)
+  if (typeof sent._header === 'string') sent._header = withoutValue(sent._header, header)
+  const entry = sent[OUT_HEADERS]?.[header.key]
+  if (entry !== undefined) entry[1] = HIDDEN
+  clearHeader((request._redirectable ?? request)._options?.headers, header)
+  if (typeof request.headers?.delete === 'function') request.headers.delete(header.key)
 }
 
-function replaceValue(headers: unknown, name: string, value: unknown): void {
-  if (isObject(headers) && name in headers) Reflect.set(headers, name, value)
+/** What `replace()` returns, which compares so long a value slowly. */
+function withoutValue(text: string, { name, value }: Header): string {
+  const start = text.indexOf(`${name}: `) + name.length + 2
+  const end = start + value.length
+  if (text.slice(start, end) !== value) return text.replace(value, HIDDEN)
+  return text.slice(0, start) + HIDDEN + text.slice(end)
 }
 
 /** A response that is a stream leads to its socket, which may serve other calls, and over HTTP/2 to the headers it sent. */
 function hideConnection(data: object): void {
-  hide(data, ['socket', 'client', ...Object.getOwnPropertySymbols(data)])
+  for (const key of ['socket', 'client', ...Object.getOwnPropertySymbols(data)]) hide(data, key)
 }
 
-/** The errors that streams emit later, and a body that is still sent, lead to the request of follow-redirects. */
-function summarizeRedirectable({ _redirectable }: SentRequest): void {
-  if (isObject(_redirectable)) Object.assign(_redirectable, SUMMARY)
-}
-
-/** Makes properties non-enumerable, which no log output, JSON or copy includes. */
-function hide(holder: object, keys: readonly PropertyKey[]): void {
-  for (const key of keys)
-    if (Object.hasOwn(holder, key)) Reflect.defineProperty(holder, key, { enumerable: false })
+/** Makes a property non-enumerable, which no log output, JSON or copy includes. */
+function hide(holder: object, key: PropertyKey): void {
+  if (Object.hasOwn(holder, key)) Reflect.defineProperty(holder, key, { enumerable: false })
 }

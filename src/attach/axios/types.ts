@@ -25,7 +25,7 @@ export interface AxiosLike {
       use(
         onFulfilled: AxiosRequestInterceptor,
         onRejected?: null,
-        options?: { synchronous?: boolean },
+        options?: { synchronous?: boolean; runWhen?(config: object): boolean },
       ): number
       /** Removes the interceptor with this number. */
       eject(id: number): void

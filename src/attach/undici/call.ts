@@ -1,5 +1,6 @@
 /** One undici call with the token. */
 import { AsyncResource } from 'node:async_hooks'
+import type { Api } from '../../environment/environment.ts'
 import {
   type Attempt,
   firstAttempt,
@@ -40,6 +41,7 @@ export interface CallParts {
 /** One call: undici's handler for all of its sends. */
 export class UndiciCall implements DispatchHandler {
   readonly url: string
+  readonly api: Api | undefined
   readonly #context: AttachContext
   readonly #dispatch: Dispatch
   readonly #handler: DispatchHandler
@@ -67,6 +69,7 @@ export class UndiciCall implements DispatchHandler {
 
   constructor({ context, dispatch, handler, url, options, headers }: CallParts) {
     this.url = url
+    this.api = context.destinations(url).api
     this.#context = context
     this.#dispatch = dispatch
     this.#handler = handler

@@ -1,18 +1,26 @@
 /**
  * README.md and docs: their code compiles under the settings of this repository, and their links work. Each code block is
  * a separate module. If its first line is a comment with a file name (`// environments.ts`), it is that file, and the other
- * blocks may import it. Blocks from test/consumers are compiled there. Code is hand-written only where
+ * blocks may import it, as they may import the files in examples/recipes/parts that no page shows. Blocks from test/consumers are compiled there. Code is hand-written only where
  * test/dist/pages.test.ts runs it, or where it shows how other packages are used.
  */
 import { execFileSync } from 'node:child_process'
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { join, posix } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import packageJson from '../package.json' with { type: 'json' }
 import { root } from '../scripts/packed.ts'
 import { VARIABLE_NAMES } from '../src/options/variables.ts'
 import { anchorsOf, brokenLinks, linksOf } from './support/links.ts'
-import { ATTACH_OPTIONS, ENVIRONMENT_OPTIONS, PROVIDER_OPTIONS } from './support/option-names.ts'
 
 const docs = readdirSync(join(root, 'docs'))
   .filter((name) => name.endsWith('.md'))
@@ -77,21 +85,6 @@ describe('README.md and docs', () => {
     const listed = docs.filter((name) => name !== 'docs/README.md')
     expect(listed.filter((name) => isPacked(name) !== manual.includes(name))).toEqual([])
     expect(listed.filter((name) => !isPacked(name) && !contributing.includes(name))).toEqual([])
-  })
-
-  it('name every option and environment variable in docs/options.md', () => {
-    const options = [...PROVIDER_OPTIONS, ...ENVIRONMENT_OPTIONS, ...ATTACH_OPTIONS]
-    const names = [...options, ...VARIABLE_NAMES]
-    const described = firstCells(textOf('docs/options.md'))
-    expect(names.filter((name) => !described.includes(`\`${name}\``))).toEqual([])
-  })
-
-  it('name every event in docs/events.md', () => {
-    const source = readFileSync(join(root, 'src/events/events.ts'), 'utf8')
-    const types = [...source.matchAll(/^ {2}readonly type: '(.+)'$/gm)].map(([, type]) => type)
-    const described = firstCells(textOf('docs/events.md'))
-    expect(types.length).toBeGreaterThan(0)
-    expect(types.filter((type) => !described.includes(`\`${type}\``))).toEqual([])
   })
 
   it('have a section of docs/troubleshooting.md for every warning, and no other', () => {
@@ -177,17 +170,13 @@ function variablesWithoutDefault(code: string): string[] {
   ]
 }
 
-/** The first cells of the rows of all tables, joined: what the tables describe. */
-function firstCells(text: string): string {
-  return [...text.matchAll(/^\| (.*?) \|/gm)].map(([, cell]) => cell).join()
-}
-
 /** Returns the errors of tsc, with each location as the line of its page; '' if there are none. */
 function compilerErrors(chosen: readonly Block[]): string {
   const cache = join(root, 'node_modules/.cache')
   mkdirSync(cache, { recursive: true })
   const folder = mkdtempSync(join(cache, 'readme-'))
   try {
+    cpSync(join(root, 'examples/recipes/parts'), folder, { recursive: true })
     for (const { file, code } of chosen) writeFileSync(join(folder, file), code)
     const project = join(folder, 'tsconfig.json')
     const settings = {

@@ -120,7 +120,7 @@ export const REFUSAL_KINDS: Readonly<Record<RefusalKind, Refusal>> = {
       "must be, too. Also check this machine's clock ({clientRefused}).",
     inCheck:
       'Check that the service knows the public key of the assertion, and its iss, sub and aud, and that it has not expired or ' +
-      "been used before. Also compare this machine's clock, as an iat in the future is rejected (docs/assertions.md); the " +
+      "been used before. Also compare this machine's clock, as an iat in the future is rejected (docs/token-endpoint.md#assertions); the " +
       'endpoint may want another proof of identity ({endpoints}){form}.',
   },
   scope: {

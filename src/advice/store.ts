@@ -79,7 +79,7 @@ export const STORE_FAILURES: Readonly<Record<string, StoreFailure>> = {
       'Use createCluster or Redis.Cluster: this is a Redis Cluster, and the client is one for a single node.',
     inCheck:
       'Use createCluster or Redis.Cluster in the service: this is a Redis Cluster, which the client of this command cannot ' +
-      'check.',
+      'use.',
   },
   'redis-in-transition': {
     codes: ['LOADING', 'CLUSTERDOWN', 'MASTERDOWN', 'TRYAGAIN', 'NOREPLICAS', 'BUSY'],

@@ -5,16 +5,17 @@ import type { Quota } from './quota.ts'
 /**
  * What failed, for programs. Codes are part of the public API and do not change within a major version.
  *
- * - `ERR_CONFIGURATION`: an option is invalid
- * - `ERR_BROWSER`: a provider was created in a browser
- * - `ERR_TOKEN_NETWORK`: no connection to the token endpoint, or its response was incomplete or cannot be read
- * - `ERR_TOKEN_TIMEOUT`: no response from the token endpoint in time
- * - `ERR_TOKEN_STATUS`: the token endpoint returned an error status, or an error with a success status
- * - `ERR_TOKEN_REDIRECT`: the token endpoint returned a redirect, which is never followed
- * - `ERR_CLIENT_SECRET`: the `clientSecret` function threw, timed out or returned no string
- * - `ERR_CLIENT_ASSERTION`: the `clientAssertion` function threw, timed out or returned no string
- * - `ERR_TOKEN_RESPONSE`: the token endpoint returned a success status, but no usable token
- * - `ERR_PROVIDER_CLOSED`: the provider was closed
+ * - `ERR_CONFIGURATION` ({@link ConfigurationError}): an option is invalid: `problems` lists all of them
+ * - `ERR_BROWSER` ({@link ConfigurationError}): a provider was created in a browser
+ * - `ERR_TOKEN_NETWORK` ({@link TokenRequestError}): no connection to the token endpoint, or a response that is incomplete or cannot be
+ *   read
+ * - `ERR_TOKEN_TIMEOUT` ({@link TokenRequestError}): no response from the token endpoint in time
+ * - `ERR_TOKEN_STATUS` ({@link TokenRequestError}): the token endpoint returned an error status, or an error with a success status
+ * - `ERR_TOKEN_REDIRECT` ({@link TokenRequestError}): the token endpoint returned a redirect, which is never followed
+ * - `ERR_CLIENT_SECRET` ({@link TokenRequestError}): the `clientSecret` function threw, timed out or returned no string: see `cause`
+ * - `ERR_CLIENT_ASSERTION` ({@link TokenRequestError}): the same of `clientAssertion`
+ * - `ERR_TOKEN_RESPONSE` ({@link TokenResponseError}): the token endpoint returned a success status, but no usable token
+ * - `ERR_PROVIDER_CLOSED` ({@link ProviderClosedError}): the provider was closed
  */
 export type MerchantAuthErrorCode =
   | 'ERR_CONFIGURATION'

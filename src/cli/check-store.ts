@@ -2,6 +2,7 @@
 import { accessSync, constants, statSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { dirname, isAbsolute, relative } from 'node:path'
+import { FINDINGS } from '../advice/findings.ts'
 import { storeFailureOf } from '../advice/store.ts'
 import { shownUrl } from '../base/redact.ts'
 import type { Emit } from '../events/emit.ts'
@@ -11,6 +12,7 @@ import { locateStore, prepareStore, type StoreLocation } from '../options/store-
 import { storeErrorCode, UNREADABLE } from '../store/token-store.ts'
 import type { EncryptedStore } from '../token/shared/encrypted-store.ts'
 import { ageOf, entryOfClient, type SharedEntry } from '../token/shared/shared-token.ts'
+import { told } from './diagnosis.ts'
 import type { Finding } from './report.ts'
 import { INSTALL_CLIENT, NO_CLIENT, openStore } from './store.ts'
 import { instantText } from './terminal.ts'
@@ -84,23 +86,27 @@ export async function storeFinding(
     }
   }
   const unusable = (what: string, cause: string | undefined): Finding =>
-    found('warning', `cannot be ${what}${cause === undefined ? '' : ` (${cause})`}`, {
-      advice: `${storeAdvice(cause)} ${NO_CALL_FAILS}`,
+    found('warning', `cannot be ${what}${cause === undefined ? '' : ` (${cause})`}\n${NO_CALL_FAILS}`, {
+      advice: told(storeFailureOf(cause)),
       cause,
       writable: false,
     })
   const usable = (text: string, token: Details['token']): Finding =>
     isOpenToOthers(location)
-      ? found('info', text, { advice: OUTSIDE_PROFILE, writable: true, token })
+      ? found('info', `${text}\nit is outside of the user's profile`, {
+          ...FINDINGS['outside-profile'],
+          writable: true,
+          token,
+        })
       : found('ok', text, { writable: true, token })
 
   if (kind === 'directory' && isOfAnotherUser(place))
-    return found('warning', 'belongs to another user, so it was not tried', { advice: RUN_AS_OWNER })
+    return found('warning', 'belongs to another user, so it was not tried', FINDINGS['not-this-user'])
   const missing = kind === 'directory' ? missingDirectory(place) : undefined
   if (missing?.failure !== undefined) return unusable('created', missing.failure)
   if (missing !== undefined) {
     const text = 'does not exist yet: the first process that needs a token creates it'
-    return isRoot() ? found('info', text, { advice: MISSING_FOR_ROOT, token: null }) : usable(text, null)
+    return isRoot() ? found('info', text, { ...FINDINGS['not-this-user'], token: null }) : usable(text, null)
   }
   const opened = await openStore(location, signal)
   if (opened.kind === 'no-client')
@@ -124,7 +130,7 @@ export async function storeFinding(
     if (!isWritable) return unusable('written', failure)
     if (isUnreadable)
       return found('warning', 'can be written\nits entry for this client cannot be decrypted', {
-        advice: storeAdvice(UNREADABLE),
+        advice: told(storeFailureOf(UNREADABLE)),
         writable: true,
       })
     if (remainsMs === undefined)
@@ -181,18 +187,4 @@ async function probe(store: EncryptedStore<SharedEntry>): Promise<boolean> {
   }
 }
 
-const NO_CALL_FAILS =
-  'Until then no call fails, but each process that cannot use the store requests a token of its own.'
-
-const RUN_AS_OWNER =
-  'Run check as the user that runs the service, who must own the directory: chown, chmod 700.'
-const MISSING_FOR_ROOT =
-  'A service of another user must be allowed to create it: run check as that user, or create it for that user (chown, chmod 700).'
-const OUTSIDE_PROFILE =
-  "It is outside of the user's profile. Check that no other user may write there, or name a directory such as the profile's " +
-  'AppData\\Local\\my-service.'
-
-function storeAdvice(code: string | undefined): string {
-  const { inCheck, advice } = storeFailureOf(code)
-  return inCheck ?? advice
-}
+const NO_CALL_FAILS = 'no call fails, but each process that cannot use the store requests a token of its own'

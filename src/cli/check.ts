@@ -1,6 +1,7 @@
 /** `merchant-auth check`: the configuration, a token request, and an API call, step by step. */
 import { createHash } from 'node:crypto'
 import { isIP } from 'node:net'
+import { FINDINGS } from '../advice/findings.ts'
 import { createAuthFetch } from '../attach/fetch.ts'
 import { isReserved, leftInText, type Quota } from '../base/quota.ts'
 import { shownUrl } from '../base/redact.ts'
@@ -18,7 +19,7 @@ import { jwtFindings } from './check-jwt.ts'
 import { inspectStore, storeFinding } from './check-store.ts'
 import { type Command, type CommandContext, EXIT, parseFlags, UsageError } from './command.ts'
 import { type Connection, watchConnection } from './connection.ts'
-import { diagnose } from './diagnosis.ts'
+import { diagnose, told } from './diagnosis.ts'
 import { dotenvWarnings } from './dotenv.ts'
 import { optionRemarks } from './option-remarks.ts'
 import { type Finding, jsonReport, type Report, type Step, textReport } from './report.ts'
@@ -48,42 +49,49 @@ function fingerprintOf(secret: string): { readonly secretLength: number; readonl
 
 /** A year. A date, and most lives in milliseconds, look longer. */
 const LONG_LIFE_MS = 365 * 86_400_000
-const LONG_LIFE =
-  'That is more than a year. If expires_in is a date, or in milliseconds, tokens are used long after their end: a program ' +
-  'corrects that in its option fetch (docs/another-token-endpoint.md).'
 
 const FLAGS = {
+  ...SETTINGS_FLAGS,
   call: { type: 'string', multiple: true },
   ...HEADER_FLAGS,
   json: { type: 'boolean' },
 } as const
 
 export const checkCommand: Command = {
+  flags: FLAGS,
   help: `Usage: npx merchant-auth check [--call URL] [--store DIRECTORY] [--json] [flags]
 
 Makes one token request, and reports what fails, why, and what to do. It prints
 neither the secret nor the token. It cannot use the option fetch of a program.
 
-  --call URL           send a GET request with the token to a URL of an API;
-                       --call GOOD --call BAD: is the 401 of the BAD call
-                       about the call, or about the token?
+  --call URL           GET a URL of an API with the token; --call GOOD --call
+                       BAD: is the 401 of BAD about the call or the token?
   --header-name NAME   header that carries the token; default: Authorization
   --scheme SCHEME      scheme before the token; default: Bearer; none: --scheme=
-  --store DIRECTORY    check the store, too: a directory, or redis://…; whether
-                       it can be written, and what it holds for this client
+  --store DIRECTORY    check the store, too: a directory, or redis://…
   --json               print JSON: { ok, exitCode, warnings, steps }
 
 ${SETTINGS_HELP}
 
-Exit codes: 0 passed, 2 command line, 3 options, 4 no response from the token
-endpoint, 5 an error status, 6 no usable token, 7 the API call (docs/command.md)
+Exit codes:
+  0  passed, perhaps with warnings
+  1  unexpected failure
+  2  invalid command line
+  3  missing or invalid options, or a secret that cannot be read
+  4  no response from the token endpoint: name, connection, TLS, timeout
+  5  an error status or a redirect from the token endpoint
+  6  no usable token in its response
+  7  the API call failed, or its URL is not below an API URL
+  8  token --refresh: the store still has the old token
+  129, 130, 143  ended by SIGHUP, Ctrl-C or SIGTERM
+  141  the reader of the output ended
 
 Example:
   npx merchant-auth check --dotenv .env --call https://api.example.com/orders
 `,
 
   async run(args, context) {
-    const flags = parseFlags(args, { ...SETTINGS_FLAGS, ...FLAGS })
+    const flags = parseFlags(args, FLAGS)
     const { call: calls = [], json } = flags
     if (calls.length > 2) throw new UsageError('--call can be given twice: --call GOOD --call BAD')
     if (!calls.every(isPlainUrl))
@@ -179,9 +187,7 @@ class Check {
 
   /** Also if the options are invalid, as such a reference is where a URL must be. */
   #reportReferences(): void {
-    const advice =
-      'Let the platform, or the tool of the vault, write the value in its place before the process starts: this package and ' +
-      'Node.js read it as it is.'
+    const { advice } = FINDINGS['unresolved-reference']
     for (const [source, reference] of unresolvedReferences(this.#sources)) {
       const text = `${this.#redactor.show(source)} is a reference to a vault (${reference}) that nobody resolved`
       this.#report.add({ step: 'options', result: 'warning', text, advice })
@@ -288,7 +294,8 @@ class Check {
     const text = `${validity}; ${scope === undefined ? 'no scope in the response' : `scope ${scope}`}`
     const data = { lifetimeMs, expiresAt, scope }
     if (lifetimeMs <= LONG_LIFE_MS) this.#report.add({ step: 'token', result: 'ok', text, data })
-    else this.#report.add({ step: 'token', result: 'warning', text, advice: LONG_LIFE, data })
+    else
+      this.#report.add({ step: 'token', result: 'warning', text, advice: told(FINDINGS['long-life']), data })
     this.#reportQuotas('token')
     for (const finding of jwtFindings(token, { audience, lifetimeMs, show })) this.#report.add(finding)
   }
@@ -317,9 +324,7 @@ function quotaFinding(quota: Quota): Omit<Finding, 'step'> {
   return {
     result: isLow ? 'warning' : 'ok',
     text: `${leftInText(quota)}${whose} (${name})`,
-    ...(isLow && {
-      advice: 'Each check is a token request, too. Share one token between processes (docs/stores.md).',
-    }),
+    ...(isLow && FINDINGS['low-quota']),
     data: { scope, name, limit, remaining, resetsInMs },
   }
 }

@@ -18,6 +18,8 @@ export interface CommandContext {
 export interface Command {
   /** The output of `--help`. */
   readonly help: string
+  /** The flags that it accepts: each is in its help. */
+  readonly flags: Flags
   /**
    * Runs it, and leaves nothing behind. Resolves with the exit code.
    *
@@ -26,7 +28,7 @@ export interface Command {
   run(args: readonly string[], context: CommandContext): Promise<number>
 }
 
-/** The exit codes, which scripts rely on. `merchant-auth check --help` explains them. */
+/** The exit codes, which scripts rely on. The help of `check` explains them, also to the manual. */
 export const EXIT = {
   ok: 0,
   unexpected: 1,

@@ -130,7 +130,7 @@ function laterIn(answer: TokenRequestError['answer']): string {
 const ONE_DAY_MS = 86_400_000
 
 /** What to do about a failure, in the words of a command. */
-function told(failure: Advice): string {
+export function told(failure: Advice): string {
   return checkAdviceOf(failure, VARIABLES)
 }
 

@@ -47,6 +47,7 @@ const FLAGS = {
 } as const
 
 export const sandboxCommand: Command = {
+  flags: FLAGS,
   help: `Usage: npx merchant-auth sandbox [flags]
 
 Runs the service on this machine, as two environments, until Ctrl-C ends it.

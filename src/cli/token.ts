@@ -1,5 +1,6 @@
 /** `merchant-auth token`: the access token on stdout, for scripts, which may share it in a store. */
 
+import { storeFailureOf } from '../advice/store.ts'
 import { ConfigurationError, type Problem } from '../base/errors.ts'
 import { tokenEndpoint } from '../environment/environment.ts'
 import type { TokenProviderOptions } from '../options/options.ts'
@@ -11,7 +12,7 @@ import type { TokenProvider } from '../token/provider.ts'
 import type { AccessToken } from '../token/request/access-token.ts'
 import { type Command, EXIT, parseFlags, UsageError } from './command.ts'
 import { watchConnection } from './connection.ts'
-import { diagnose } from './diagnosis.ts'
+import { diagnose, told } from './diagnosis.ts'
 import {
   HEADER_FLAGS,
   optionsFrom,
@@ -25,6 +26,7 @@ import { INSTALL_CLIENT, NO_CLIENT, type OpenedStore, openStore } from './store.
 import { complain, Redactor } from './terminal.ts'
 
 const FLAGS = {
+  ...SETTINGS_FLAGS,
   header: { type: 'boolean' },
   ...HEADER_FLAGS,
   json: { type: 'boolean' },
@@ -33,6 +35,7 @@ const FLAGS = {
 } as const
 
 export const tokenCommand: Command = {
+  flags: FLAGS,
   help: `Usage: npx merchant-auth token [--header | --json] [--store DIRECTORY] [flags]
 
 Prints an access token on stdout, and nothing else. Errors go to stderr, with
@@ -45,13 +48,12 @@ program.
                        --header
   --json               print JSON: { accessToken, tokenType, scope, expiresAt
                        (ms since 1970), expiresInSeconds }
-  --store DIRECTORY    share the token, encrypted, in a directory, or in Redis
-                       (redis://…; needs the package redis or ioredis)
+  --store DIRECTORY    share the token, encrypted, in a directory, or in Redis:
+                       redis://… (npm install redis)
   --min-validity SECONDS
-                       replace a token from the store that is valid for less
-                       (default: 60)
-  --refresh            request a new token, and replace the one in the store,
-                       for example after the service granted a permission
+                       replace a token of the store that is valid for less;
+                       default: 60
+  --refresh            request a new token, and replace the one in the store
 
 ${SETTINGS_HELP}
 
@@ -61,7 +63,7 @@ Example:
 
   async run(args, context) {
     const { env, stdout, stderr, signal } = context
-    const flags = parseFlags(args, { ...SETTINGS_FLAGS, ...FLAGS })
+    const flags = parseFlags(args, FLAGS)
     const isHeader = flags.header || flags['header-name'] !== undefined || flags.scheme !== undefined
     if (isHeader && flags.json) throw new UsageError('--header and --json cannot be combined.')
     const { header, scheme } = readHeader(flags)
@@ -78,7 +80,7 @@ Example:
       isStoreReported = true
       const kept = flags.refresh ? ', and the store may still have the one before' : ''
       const what = `the store failed${code ? ` (${code})` : ''}; this token is not shared${kept}`
-      complain(stderr, what, { color: 'yellow' })
+      complain(stderr, what, { color: 'yellow', advice: told(storeFailureOf(code)) })
     }
     const redactor = new Redactor()
     let opened: OpenedStore | undefined

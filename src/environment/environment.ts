@@ -40,9 +40,10 @@ export interface EnvironmentAddresses {
    */
   readonly authUrl: string
   /**
-   * Base URLs (at least one) of the merchant API and the in-store API: by name, `{ merchant: …, inStore: … }`, or as a
-   * list. Only URLs below one of them get the token: same origin, and a path that is equal or continues after a `/`.
-   * https, or http on a loopback host. Names with the same base URL are one API, and events show all of them.
+   * Base URLs of the APIs, at least one: by name, `{ merchant: …, inStore: … }`, or as a list. Only URLs below one of them get
+   * the token: same origin, and a path that is equal or continues after a `/`. https, or http on a loopback host.
+   *
+   * Names with the same base URL are one API, and events show all of them.
    */
   readonly apiUrls: Readonly<Record<string, string>> | readonly string[]
   /**

@@ -56,12 +56,12 @@ interface RejectedCallEventBase extends AuthEventBase {
   readonly url?: string | undefined
 }
 
-/** An API rejected a token: it returned 401 for a call with it. */
+/** An API returned 401 to a call with the current token; once for each call. */
 export interface TokenRejectedEvent extends RejectedCallEventBase {
   readonly type: 'token-rejected'
 }
 
-/** A token was replaced before it expired: in the background, because an API rejected it, or because a caller asked for it. */
+/** A token was replaced before it expired. */
 export interface TokenRenewedEvent extends AuthEventBase {
   readonly type: 'token-renewed'
   /** Why: the token was about to expire, an API rejected it, or `getToken` was called with `forceRefresh`. */

@@ -127,11 +127,7 @@ const COUNTERS: Readonly<Record<CountedEvent['type'], readonly [string, string, 
   'token-request-failed': ['token.request.failures', 'failure', 'Failed attempts to get a token.'],
   'token-rejected': ['token.rejections', 'rejection', 'Calls whose token an API rejected.'],
   'token-renewed': ['token.renewals', 'renewal', 'Tokens replaced before they expired.'],
-  'renewal-suppressed': [
-    'token.suppressed_renewals',
-    'renewal',
-    'Calls whose token an API rejected and that renewed nothing.',
-  ],
+  'renewal-suppressed': ['token.suppressed_renewals', 'renewal', 'Rejected calls that renewed nothing.'],
   'token-withheld': ['token.withheld', 'request', 'Calls sent without the token.'],
   'store-failed': ['store.failures', 'failure', 'Failed operations of the token store.'],
 }
@@ -171,7 +167,7 @@ function createInstruments(meter: Meter) {
     acquisitionDuration: histogram('acquisition', 'Time to get a token, with all attempts and pauses.'),
     counters: new Map<string, Counter>(counters),
     quotaRemaining: meter.createGauge('merchant_auth.token.quota.remaining', {
-      description: 'Token requests left of a quota, as the last response of the token endpoint said.',
+      description: 'Token requests left of a quota.',
       unit: '{request}',
     }),
     countDown: createGauge(meter),
@@ -184,7 +180,7 @@ function createInstruments(meter: Meter) {
  */
 function createGauge(meter: Meter): (token: CurrentToken) => void {
   const tokens = new Map<string, CurrentToken>()
-  const options = { description: 'Time until the current token expires; 0 if it has expired.', unit: 's' }
+  const options = { description: 'Time until the current token expires.', unit: 's' }
   meter.createObservableGauge('merchant_auth.token.remaining_lifetime', options).addCallback((result) => {
     for (const { remainsMs, age, attributes } of tokens.values())
       result.observe(Math.max(0, remainsMs - age.ms(systemClock)) / 1000, attributes)

@@ -28,33 +28,37 @@ export type OptionsFromEnv<Name extends string = 'merchant' | 'inStore'> = Token
 }
 
 /**
- * Reads the options of a provider from environment variables. An empty variable counts as unset.
+ * Reads the options of a provider from environment variables. An empty one counts as unset.
  *
- * - `MERCHANT_AUTH_URL`, `MERCHANT_AUTH_AUDIENCE`, `MERCHANT_AUTH_API_URLS`: the environment. The base URLs of the APIs are
- *   separated by commas, white space or line breaks: `merchant=https://…,inStore=https://…`, or without names
- * - `MERCHANT_AUTH_TOKEN_PATH`, `MERCHANT_AUTH_TOKEN_ENDPOINT_AUTH_METHOD`, `MERCHANT_AUTH_BODY_FORMAT`: other token endpoints.
- *   With a path, the audience may be unset.
- * - `MERCHANT_AUTH_LIFETIME_IF_MISSING_SECONDS`: `lifetimeIfMissingMs` in seconds
- * - `MERCHANT_AUTH_ALLOW_INSECURE_REQUESTS`: `true` or `false`
- * - `MERCHANT_AUTH_CLIENT_ID`
- * - `MERCHANT_AUTH_CLIENT_SECRET`, or `MERCHANT_AUTH_CLIENT_SECRET_FILE`: a file that contains the secret. It is read
- *   before every token request, so that a new secret needs no restart. A byte order mark and trailing line
- *   breaks are removed.
- * - `MERCHANT_AUTH_CLIENT_ASSERTION_FILE`: instead of a secret, a file that contains a signed JWT, such as a projected
- *   token of Kubernetes. It is read before every attempt.
- * - `MERCHANT_AUTH_TOKEN_PARAMETERS`: `tokenParameters` as `name=value`, separated by commas or line breaks
- * - `MERCHANT_AUTH_TIMEOUT_MS`, `MERCHANT_AUTH_REFRESH_AHEAD_MS`, `MERCHANT_AUTH_EXPIRY_MARGIN_MS`: the options with these
- *   names
- * - `MERCHANT_AUTH_STORE`: a directory, such as `/var/lib/my-service/tokens`, in which all processes of one user on one
- *   machine share the token. It is created if it is missing, and rejected if other users can write it. Or the URL of a
- *   Redis (`redis://…`, `rediss://…`), for which the service passes its client: `{ ...optionsFromEnv(),
- *   store: createRedisTokenStore(client) }`. Without that, the store fails with the code `NO_REDIS_CLIENT`. With an
- *   assertion, pass `encryptionKeys`, too.
+ * - `MERCHANT_AUTH_URL`: `environment.authUrl`
+ * - `MERCHANT_AUTH_TOKEN_PATH`: `environment.tokenPath`. With it, the audience may be unset
+ * - `MERCHANT_AUTH_AUDIENCE`: `environment.audience`
+ * - `MERCHANT_AUTH_API_URLS`: `environment.apiUrls`, separated by commas, white space or line breaks:
+ *   `merchant=https://…,inStore=https://…`, or without names
+ * - `MERCHANT_AUTH_ALLOW_INSECURE_REQUESTS`: `environment.allowInsecureRequests`, `true` or `false`, for example for a sandbox in
+ *   another container
+ * - `MERCHANT_AUTH_CLIENT_ID`: `clientId`
+ * - `MERCHANT_AUTH_CLIENT_SECRET`: `clientSecret`, without line breaks at its end. Many tools replace a `$` in a `.env` file: put
+ *   such a secret into a file
+ * - `MERCHANT_AUTH_CLIENT_SECRET_FILE`: instead, a file that contains the secret, such as a Docker or Kubernetes secret. It must
+ *   exist at startup, and is read before every token request, so that a new secret needs no restart
+ * - `MERCHANT_AUTH_CLIENT_ASSERTION_FILE`: instead of a secret, a file that contains a signed JWT, read before every attempt
+ * - `MERCHANT_AUTH_TOKEN_ENDPOINT_AUTH_METHOD`: `tokenEndpointAuthMethod`
+ * - `MERCHANT_AUTH_BODY_FORMAT`: `bodyFormat`
+ * - `MERCHANT_AUTH_LIFETIME_IF_MISSING_SECONDS`: `lifetimeIfMissingMs`, in seconds
+ * - `MERCHANT_AUTH_TOKEN_PARAMETERS`: `tokenParameters`, as `name=value`, separated by commas or line breaks. A value with a
+ *   comma needs the option
+ * - `MERCHANT_AUTH_TIMEOUT_MS`: `timeoutMs`
+ * - `MERCHANT_AUTH_REFRESH_AHEAD_MS`: `refreshAheadMs`
+ * - `MERCHANT_AUTH_EXPIRY_MARGIN_MS`: `expiryMarginMs`
+ * - `MERCHANT_AUTH_STORE`: `store`, the path of a directory such as `/var/lib/my-service/tokens`; a relative one has a separator
+ *   or begins with a dot. Or the URL of a Redis (in its password `/` is `%2F`, `#` `%23`, `?` `%3F`, `%` `%25`), for which you pass
+ *   your client: `{ ...optionsFromEnv(), store: createRedisTokenStore(client) }`. With an assertion, pass `encryptionKeys`, too
  *
  * The inspect and JSON output of the result does not contain the secret.
  *
  * @param env the variables by name; by default those of the process
- * @param options `apis`: the names that `MERCHANT_AUTH_API_URLS` must contain
+ * @param options `apis`: the names that `MERCHANT_AUTH_API_URLS` must contain, such as `['merchant']`
  * @throws {@link ConfigurationError} (`ERR_CONFIGURATION`) with every problem, each with the variable's name
  * @example
  * const tokens = createTokenProvider({ ...optionsFromEnv(), onEvent: (event) => console.log(event.type) })

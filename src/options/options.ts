@@ -41,17 +41,19 @@ export type TokenEndpointAuthMethod = 'client_secret_post' | 'client_secret_basi
 /** Options of `createTokenProvider`: the client proves its identity by either `clientSecret` or `clientAssertion`. */
 export type TokenProviderOptions = GeneralOptions & (WithClientSecret | WithClientAssertion)
 
-/** A client with a secret (RFC 6749 §2.3.1). @inline */
+/** A client with a secret. @inline */
 export interface WithClientSecret {
   /**
-   * The client secret, or a function that returns it and is called before every token request. If the token endpoint
-   * rejects the secret and the function then returns a different one, the request is repeated once. If the function throws,
-   * times out or returns nothing, waiting calls reject with a `TokenRequestError` (`ERR_CLIENT_SECRET`).
+   * The client secret (RFC 6749 §2.3.1), or a function that returns it and is called before every token request. If the token
+   * endpoint rejects the secret and the function then returns a different one, the request is repeated once.
+   *
+   * If the function throws, times out or returns nothing, waiting calls reject with a `TokenRequestError`
+   * (`ERR_CLIENT_SECRET`).
    */
   readonly clientSecret: string | (() => string | Promise<string>)
   /**
-   * How the client sends its secret, by the names of RFC 7591 §2: as a field of the body, or by HTTP Basic, in the header
-   * `Authorization` (RFC 6749 §2.3.1), and then neither id nor secret is a field.
+   * How the client sends its secret (RFC 7591 §2): as a field of the body, or with `'client_secret_basic'` in the header
+   * `Authorization` (RFC 6749 §2.3.1); then neither id nor secret is a field.
    * @default 'client_secret_post'
    */
   readonly tokenEndpointAuthMethod?: TokenEndpointAuthMethod | undefined
@@ -62,9 +64,10 @@ export interface WithClientSecret {
 /** A client that signs assertions. @inline */
 export interface WithClientAssertion {
   /**
-   * A function that returns a signed JWT as proof of the client's identity (RFC 7523 §2.2, `private_key_jwt`). It is called
-   * before every attempt. The rules for a `clientSecret` function apply to it; its failure has the code
-   * `ERR_CLIENT_ASSERTION`. With a `store`, `encryptionKeys` is required.
+   * In place of a secret, a function that returns a signed JWT (RFC 7523 §2.2, `private_key_jwt`). It is called before every
+   * attempt. With a `store`, `encryptionKeys` is required.
+   *
+   * The rules for a `clientSecret` function apply; its failure has the code `ERR_CLIENT_ASSERTION`.
    */
   readonly clientAssertion: (endpoint: AssertionEndpoint) => string | Promise<string>
   /** Not together with `clientAssertion`. */
@@ -80,41 +83,39 @@ export interface GeneralOptions {
   /** The client id (RFC 6749 §2.2): any non-empty string. */
   readonly clientId: string
   /**
-   * Further fields of the token request, for example an organization. Not allowed, because the provider sets them:
+   * Further fields of the token request, for example an organization. Invalid, because the provider sets them:
    * `client_id`, `client_secret`, `client_assertion`, `client_assertion_type`, `audience`, `grant_type`.
    * @default none
    */
   readonly tokenParameters?: Readonly<Record<string, string>> | undefined
   /**
-   * Time limit (ms, 1 to 2^31-1) for one token request, including its retries and pauses. An attempt may take all that is
-   * left of it, so an endpoint that responds within it is used, and one that hangs costs the waiting calls all of it. After
-   * the limit they reject with a `TokenRequestError`. A call that first has to wait for a background renewal may wait longer;
+   * Time limit (ms, 1 to 2^31-1) for one token request, including its retries and pauses; one attempt may take all of it. After
+   * it, waiting calls reject with `ERR_TOKEN_TIMEOUT`. A call that first has to wait for a background renewal may wait longer:
    * its own signal limits its wait.
    * @default 10_000
    */
   readonly timeoutMs?: number | undefined
   /**
-   * Further attempts (0 to 100) if an attempt fails with no connection, a timeout, an incomplete or empty response, 408,
-   * 5xx, or a 429 that says when to try again. The pauses are random, at first up to 200 ms and then doubling, or as long as
-   * Retry-After (RFC 9110 §10.2.3) asks. A background renewal makes one attempt only.
+   * Further attempts (0 to 100) after no connection, a timeout, an incomplete or empty response, 408, 5xx, or a 429 that says
+   * when to try again. The pauses are random, at first up to 200 ms and then doubling, or as long as Retry-After (RFC 9110
+   * §10.2.3) asks. A background renewal makes one attempt.
    * @default 2
    */
   readonly retries?: number | undefined
   /**
-   * How long (ms, 0 to 2^31-1) before the provider stops using a token it renews the token in the background. For each
-   * token it is shortened by a random 0 to 25 %, so that many processes do not renew at the same time. 0 disables
-   * background renewal. Capped at 50 % of the token's lifetime.
+   * How long (ms, 0 to 2^31-1) before `expiryMarginMs` begins the token is renewed in the background, shortened by a random 0
+   * to 25 % for each token. 0 disables background renewal. Capped at 50 % of the lifetime.
    * @default min(3_600_000, 20 % of the lifetime)
    */
   readonly refreshAheadMs?: number | undefined
   /**
-   * How long (ms, 0 to 2^31-1) before its expiry the provider stops using a token, so that it does not expire in transit.
-   * Capped at 25 % of the token's lifetime.
+   * How long (ms, 0 to 2^31-1) before its expiry a token is no longer used, so that it does not expire in transit. Capped at
+   * 25 % of the lifetime.
    * @default min(10_000, 5 % of the lifetime)
    */
   readonly expiryMarginMs?: number | undefined
   /**
-   * The format of the token request: `json`, which the payment service expects, or `form` as in RFC 6749 §4.4.2.
+   * The format of the token request: `'json'`, which the payment service expects, or `'form'` (RFC 6749 §4.4.2).
    * @default 'json'
    */
   readonly bodyFormat?: 'json' | 'form' | undefined
@@ -127,21 +128,24 @@ export interface GeneralOptions {
   /**
    * A store that shares the token between processes: `createFileTokenStore` of `merchant-auth/file` on one machine,
    * `createRedisTokenStore` of `merchant-auth/redis` on many, or your own. No call fails because the store fails.
-   * @default none: the token is cached in the memory of this process
+   * @default none: in memory
    */
   readonly store?: TokenStore | undefined
   /**
    * Encryption keys for store entries (strings with at least 32 random bytes each). The first one encrypts, and all
-   * decrypt, so that keys can be rotated without an interruption. Not used without a store.
+   * decrypt, so that keys can be rotated.
    * @default derived from the client secret
    */
   readonly encryptionKeys?: readonly string[] | undefined
   /**
    * The fetch that sends the token request, for example for proxies, mutual TLS or tests.
-   * @default globalThis.fetch, looked up at each use
+   * @default `globalThis.fetch`, looked up at each use
    */
   readonly fetch?: FetchLike | undefined
-  /** Called synchronously with every event. Its errors and rejections are ignored. */
+  /**
+   * Called synchronously with every event. Its errors and rejections are ignored.
+   * @default none
+   */
   readonly onEvent?: ((event: AuthEvent) => void) | undefined
   /**
    * The source of time, for tests.
@@ -153,9 +157,9 @@ export interface GeneralOptions {
 /** Options of the functions that attach the token to calls. */
 export interface AttachOptions {
   /**
-   * The request header (a name of RFC 9110 §5.1) that carries the token. Headers that clients set or drop themselves, such
-   * as `Host` and `Content-Type`, are invalid. With a name other than `Authorization`, fetch and axios' fetch adapter do not
-   * follow redirects, because they would send the header to another origin.
+   * The request header (RFC 9110 §5.1) that carries the token. Headers that clients set or drop themselves, such as `Host` and
+   * `Content-Type`, are invalid. With a name other than `Authorization`, fetch and axios' fetch adapter do not follow
+   * redirects, because they would send the header to another origin.
    * @default 'Authorization'
    */
   readonly header?: string | undefined
@@ -165,9 +169,8 @@ export interface AttachOptions {
    */
   readonly scheme?: string | undefined
   /**
-   * Statuses of the API (400 to 599) after which the token is renewed and the call is repeated once, a POST, too: only those
-   * that the API gives where it has done nothing. `[]` disables renewal after a response, and never copies a body to repeat a
-   * call.
+   * Statuses of the API (400 to 599) after which the token is renewed and the call is repeated, a POST, too: only those
+   * that the API gives where it has done nothing. `[]` disables renewal after a response, and copies no body.
    * @default [401]
    */
   readonly renewOnStatus?: readonly number[] | undefined

@@ -5,6 +5,7 @@ import { describe, expect, it } from 'vitest'
 import { root } from '../../scripts/packed.ts'
 import { CALLS } from '../../src/advice/calls.ts'
 import { adviceOf, checkAdviceOf, isSignOf, OPTIONS, otherWays } from '../../src/advice/failure.ts'
+import { FINDINGS } from '../../src/advice/findings.ts'
 import { BY_STEP, NETWORK_FAILURES, type NetworkRow, networkFailureOf } from '../../src/advice/network.ts'
 import { REFUSAL_KINDS, type Refusal, refusalOf } from '../../src/advice/refusals.ts'
 import { NO_LIFETIME, RESPONSES, TOO_SHORT, unusableKindOf } from '../../src/advice/responses.ts'
@@ -222,8 +223,8 @@ const adviceIn = (rows: readonly Row[]) =>
 const checkAdviceIn = (rows: readonly Row[]) =>
   rows.flatMap(({ kind, inCheck }) => (inCheck === undefined ? [] : [[kind, inCheck] as const]))
 /** Rows that only `check` shows, which may say more than a line of a log. */
-const OF_CALLS: readonly string[] = Object.keys(CALLS)
-const OF_ERRORS = ROWS.filter(({ kind }) => !OF_CALLS.includes(kind))
+const OF_CHECK: readonly string[] = Object.keys({ ...CALLS, ...FINDINGS })
+const OF_ERRORS = ROWS.filter(({ kind }) => !OF_CHECK.includes(kind))
 
 describe('the text', () => {
   const ACTIONS =

@@ -2,6 +2,9 @@
 import { readFileSync } from 'node:fs'
 import { WriteStream } from 'node:tty'
 import { afterEach, describe, expect, it, vi } from 'vitest'
+import { checkCommand } from '../../src/cli/check.ts'
+import { sandboxCommand } from '../../src/cli/sandbox.ts'
+import { tokenCommand } from '../../src/cli/token.ts'
 import { run } from './rig.ts'
 
 const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))
@@ -23,13 +26,19 @@ describe('the command line', () => {
     expect(await run([flag])).toEqual({ code: 0, stdout: `${version}\n`, stderr: '' })
   })
 
-  it.each(['check', 'token', 'sandbox'])('explains %s', async (name) => {
+  it.each([
+    ['check', checkCommand.flags],
+    ['token', tokenCommand.flags],
+    ['sandbox', sandboxCommand.flags],
+  ])('explains %s, each flag included', async (name, flags) => {
     const { code, stdout } = await run([name, '--help'])
     expect(code).toBe(0)
     expect(stdout).toContain(`Usage: npx merchant-auth ${name}`)
     expect(await run([name, '-h'])).toMatchObject({ code, stdout })
     expect(await run(['help', name])).toMatchObject({ code, stdout })
     expect(stdout.split('\n').filter((line) => line.length > 80)).toEqual([])
+    const explained = [...stdout.matchAll(/^ {2}--([\w-]+)/gm)].map(([, flag]) => flag)
+    expect(Object.keys(flags).filter((flag) => !explained.includes(flag))).toEqual([])
   })
 
   const SECRET = /^A client secret or an assertion cannot be passed on the command line/

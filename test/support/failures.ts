@@ -1,6 +1,7 @@
 /** Which row of the table of failures a message or an advice comes from: tests name the kind, not the words. */
 import { CALLS } from '../../src/advice/calls.ts'
 import { type Advice, adviceOf, type Words } from '../../src/advice/failure.ts'
+import { FINDINGS } from '../../src/advice/findings.ts'
 import { BY_STEP, type FailedStep, NETWORK_FAILURES, UNKNOWN_FAILURE } from '../../src/advice/network.ts'
 import { REFUSAL_KINDS } from '../../src/advice/refusals.ts'
 import { RESPONSES } from '../../src/advice/responses.ts'
@@ -23,6 +24,7 @@ export const FAILURES: readonly Row[] = [
   ...named(RESPONSES),
   ...named({ ...STORE_FAILURES, 'unknown-store-failure': UNKNOWN_STORE_FAILURE }),
   ...named(CALLS),
+  ...named(FINDINGS),
 ]
 
 /** The kinds whose text for errors, or for `check`, is in a text. */

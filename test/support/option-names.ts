@@ -1,23 +1,17 @@
 /** The names of options, as the interfaces in src declare them: tests that use them know every new option. */
-import { readFileSync } from 'node:fs'
+import { membersOf } from '../../scripts/comments.ts'
 
-export const ENVIRONMENT_OPTIONS = ['EnvironmentAddresses', 'WithAudience'].flatMap((name) =>
-  membersOf('environment/environment.ts', name),
+export const ENVIRONMENT_OPTIONS = namesOf(
+  'environment/environment.ts',
+  'EnvironmentAddresses',
+  'WithAudience',
 )
-export const PROVIDER_OPTIONS = [
-  ...new Set(
-    ['GeneralOptions', 'WithClientSecret', 'WithClientAssertion'].flatMap((name) =>
-      membersOf('options/options.ts', name),
-    ),
-  ),
-]
-export const ATTACH_OPTIONS = membersOf('options/options.ts', 'AttachOptions')
+export const PROVIDER_OPTIONS = namesOf(
+  'options/options.ts',
+  ...['GeneralOptions', 'WithClientSecret', 'WithClientAssertion'],
+)
 
-/** The members of an interface in a file of src. */
-function membersOf(file: string, name: string): readonly string[] {
-  const source = readFileSync(new URL(`../../src/${file}`, import.meta.url), 'utf8')
-  const [, body = ''] = new RegExp(`^export interface ${name} \\{\\n(.*?)^\\}`, 'ms').exec(source) ?? []
-  const members = [...body.matchAll(/^ {2}readonly (\w+)/gm)].map(([, member = '']) => member)
-  if (members.length === 0) throw new Error(`src/${file} has no interface ${name}`)
-  return members
+function namesOf(file: string, ...interfaces: readonly string[]): readonly string[] {
+  const names = interfaces.flatMap((name) => membersOf(file, name).map((member) => member.name))
+  return [...new Set(names)]
 }

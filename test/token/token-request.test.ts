@@ -5,7 +5,7 @@ import { afterEach, describe, expect, it, vi } from 'vitest'
 import { FIRST_COOLDOWN_429_MS, MAX_RETRY_AFTER_429_MS } from '../../src/token/limits/cooldown.ts'
 import { MemoryStore } from '../store/memory-store.ts'
 import { ManualClock } from '../support/clock.ts'
-import { kindsIn } from '../support/failures.ts'
+import { isOfKind, kindsIn } from '../support/failures.ts'
 import {
   type Answer,
   acquired,
@@ -245,7 +245,7 @@ describe('a failed attempt', () => {
       ['temporarily_unavailable', 'server_error'].map((error): [string, Answer, object] => [
         `${code} ${error}`,
         status(code, { error }),
-        { code: 'ERR_TOKEN_STATUS', status: code, error, message: expect.stringContaining('is in trouble') },
+        { code: 'ERR_TOKEN_STATUS', status: code, error, message: expect.toSatisfy(isOfKind('server')) },
       ]),
     ),
   ])('is retried: %s', async (_, answer, { cause, ...fields }) => {

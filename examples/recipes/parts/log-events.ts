@@ -1,4 +1,4 @@
-/** The events that are worth a line in a log. Shown in docs/events.md. */
+/** The events that are worth a line in a log. docs/errors.md names this file. */
 import { subscribe } from 'node:diagnostics_channel'
 import type { AuthEvent } from 'merchant-auth'
 

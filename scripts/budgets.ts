@@ -4,6 +4,8 @@ import { join } from 'node:path'
 import packageJson from '../package.json' with { type: 'json' }
 import { root } from './packed.ts'
 
+/** Evidence, outside of the package. */
+const DECISIONS = 3_500
 const TOTAL = 20_000
 const UNIT = 60
 const WORDS: Readonly<Record<string, number>> = {
@@ -46,6 +48,8 @@ export function tooLong(): string[] {
       ...units.map((unit) => `${name}: more than ${UNIT} words: ${unit.trim().slice(0, 60)}…`),
     ]
   })
+  const decisions = wordsIn(readFileSync(join(root, 'docs/decisions.md'), 'utf8'))
+  if (decisions > DECISIONS) problems.push(`docs/decisions.md has ${decisions} words: at most ${DECISIONS}`)
   return total > TOTAL ? [...problems, `The manual has ${total} words: at most ${TOTAL}`] : problems
 }
 

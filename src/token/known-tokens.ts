@@ -24,7 +24,7 @@ export class KnownTokens {
   #count = 0
   /** The number of each token, in the order in which they were acquired, from 1. */
   readonly #nthOf = new WeakMap<AccessToken, number>()
-  readonly #originOf = new WeakMap<AccessToken, Origin>()
+  readonly #originOf = new WeakMap<AccessToken, Origin | undefined>()
 
   constructor(clock: Clock) {
     this.#clock = clock
@@ -70,14 +70,13 @@ export class KnownTokens {
     isAccepted: (token: CachedToken | undefined) => boolean,
   ): void {
     const { before, current } = this
-    const isSame = current?.token.value === token.token.value // some endpoints issue one token until it ends
     const isBetter = isAccepted(before) && !isAccepted(current)
-    if (!isSame && !isBetter) this.#previous = current
+    if (!isBetter) this.#previous = current
     this.#latest = token
     this.#isBack = false
     this.#count += 1
     this.#nthOf.set(token.token, this.#count)
-    if (origin !== undefined) this.#originOf.set(token.token, origin)
+    this.#originOf.set(token.token, origin)
   }
 
   /** The request of this process that a token came from, if it did. */

@@ -57,8 +57,10 @@ export function reasonNotToRenew(
   // Where nobody reports which calls the API accepts, each 401 counts as one about the token.
   const isSuspect = isByHand || limits.isSuspect(api)
   const hold = limits.holdOn({ purpose: purposeOf(call), api })
-  if (isSuspect && hold === undefined) return undefined
-  if (isSuspect && hold !== undefined && hold.reason !== 'limited') return { ...hold, isHeld: true }
+  if (isSuspect) {
+    if (hold === undefined) return undefined
+    if (hold.reason !== 'limited') return { ...hold, isHeld: true }
+  }
   const isHeld = isSuspect
   if (servable !== undefined && limits.hasAccepted(api, servable.value)) return { reason: 'accepted', isHeld }
   return { reason: 'limited', isHeld, ...(hold?.reason === 'limited' && { until: hold.until }) }

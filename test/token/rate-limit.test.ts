@@ -33,6 +33,28 @@ const suppressedIn = ({ events }: Pick<Rig, 'events'>) =>
 const reasonOf = (made: Pick<Rig, 'events'>): unknown => suppressedIn(made).at(-1)?.reason
 
 describe('a 401 of an API with attachments', () => {
+  it('to a stream with a token that is no longer in use changes nothing for the next call', async () => {
+    const { api } = attachedRig()
+    await api.call()
+    const body = new ReadableStream({ start: (controller) => controller.close() })
+    const slow = api.call(SLOW_URL, { method: 'POST', body, duplex: 'half' } as RequestInit)
+    await settled()
+    api.accepts = (sent) => sent >= 2
+    expect(await api.call()).toEqual([200, 1, 2])
+    api.answerSlow()
+    expect(await slow).toEqual([401, 1])
+    expect(await api.call()).toEqual([200, 2])
+  })
+
+  it('is about its call while the API has accepted the token, also where the time holds a renewal back', async () => {
+    const made = attachedRig()
+    await made.api.call()
+    await made.api.call(REFUSED_URL)
+    await made.api.call()
+    for (let nth = 0; nth < FIRST_DOUBT; nth += 1) await made.api.call(REFUSED_URL)
+    expect(suppressedIn(made).map(({ reason }) => reason)).toEqual(Array(FIRST_DOUBT).fill('accepted'))
+  })
+
   it.each([200, 304, 404, 409])(
     'renews and repeats the call, however often tokens are revoked, where all others are answered with %i',
     async (otherStatus) => {

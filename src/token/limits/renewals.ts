@@ -89,7 +89,7 @@ export class Renewals {
 
   /** Whether a 401 may be about the token, by the 401s so far. */
   isSuspect(now: number): boolean {
-    return this.#doubt === 0 || this.#isLongRow(now) || now - this.#renewedAt >= MAX_DOUBT_MS
+    return this.#isLongRow(now) || now - this.#renewedAt >= MAX_DOUBT_MS
   }
 
   /** A token was requested at `at` in place of one that the API rejected. */
@@ -131,12 +131,12 @@ export class Renewals {
     if (theirs <= this.#helpedAt) return
     // Processes that make one call and end would never count further: to them, the 401 of that renewal is the first of the row.
     const isNewHere = this.#doubt === 0 && this.#accepted === undefined
-    if (isNewHere && doubt > 0)
-      this.#row = { count: this.#row.count + 1, since: theirs, least: LEAST_ROW - 1 }
+    if (isNewHere) this.#row = { count: this.#row.count + 1, since: theirs, least: LEAST_ROW - 1 }
     this.#renewedAt = Math.max(this.#renewedAt, theirs)
     this.#doubt = Math.max(this.#doubt, doubt)
   }
 
+  /** Whether n 401s have come in a row, out of doubt any, or a few for a minute. */
   #isLongRow(now: number): boolean {
     const { count, since, least } = this.#row
     return count >= this.#doubt || (count >= least && now - since >= MAX_ROW_MS)

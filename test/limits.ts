@@ -75,7 +75,7 @@ const ROWS: Readonly<Record<string, readonly Row[]>> = {
       REQUEST_LIMITS,
       'how many renewals may follow one another',
       'An API has # renewals',
-      'second | t1, t2; then t2, t1 | #: at 0',
+      'the one before | #: at 0',
     ],
     [
       'REFILL_MS',
@@ -92,14 +92,14 @@ const ROWS: Readonly<Record<string, readonly Row[]>> = {
       'in doubt, n = #',
       'at 0, #, 12, 28, 60',
     ],
-    ['MAX_DOUBT', REQUEST_LIMITS, 'the largest n', 'further one, to #.'],
+    ['MAX_DOUBT', REQUEST_LIMITS, 'the largest n', 'does not help, to #.'],
     [
       'MAX_ROW_MS',
       REQUEST_LIMITS,
       'how long after its first 401 a row that is shorter than n renews',
       'if it comes # or more after the',
     ],
-    ['LEAST_ROW', REQUEST_LIMITS, 'how many 401s such a row has at least', 'in a row of at least #,'],
+    ['LEAST_ROW', REQUEST_LIMITS, 'how many 401s such a row has at least', 'in a row of at least #;'],
     [
       'MAX_DOUBT_MS',
       REQUEST_LIMITS,

@@ -89,6 +89,7 @@ describe.each(EVERY_ADAPTER)('with the adapter %s, no token is in', (_, adapter)
     expectNoToken(error)
     expect(error.request).toBe(error.response?.request)
     expect(error).toMatchObject({ config: { url: '/orders' }, response: { data: { error: 'x' } } })
+    expect((error.toJSON() as AxiosError).config).not.toBe(error.config) // callers may change it
   })
 
   it('an error without a response, which still has its request', async () => {

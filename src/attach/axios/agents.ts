@@ -54,17 +54,14 @@ export function guardAgents(config: object): true {
   return true
 }
 
-export function unguardAgents(config: Guarded): void {
-  delete config[inspect.custom]
-  delete config.toJSON
-}
-
 /** Sends a config. Its agents are enumerable for adapters that copy it, as axios' fetch adapter does; its http adapter does not. */
 export function withAgents<T>(
-  config: AxiosConfig,
+  config: Guarded,
   adapter: AxiosAdapterOption,
   send: () => Promise<T>,
 ): Promise<T> {
+  delete config[inspect.custom]
+  delete config.toJSON
   if (chosenAdapter(adapter) === 'http') {
     hideAgents(config)
     return send()

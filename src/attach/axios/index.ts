@@ -20,7 +20,6 @@ import {
   isOwnAdapter,
   type OwnAdapter,
   restoreAgents,
-  unguardAgents,
   withAgents,
 } from './agents.ts'
 import {
@@ -83,7 +82,6 @@ export function attachAuth(instance: AxiosLike, tokens: TokenProvider, attach?: 
     hideAgents(config)
     let isSent = false
     const adapt = (final: AxiosConfig): Promise<AxiosResponse> => {
-      unguardAgents(final)
       if (final !== own.config) restoreAgents(final, own.config) // another interceptor has copied it, or it is sent again
       if (isSent) return axiosOf(final).getAdapter(given, final)(final) // by another instance
       isSent = true

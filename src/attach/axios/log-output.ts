@@ -63,7 +63,8 @@ export function hideRequest(outcome: object, { config: sentConfig, header }: Sen
   if (request !== data) Object.assign(request, SUMMARY)
   if (header !== undefined) hideHeader(request, header)
   const isStream = isNodeStream(data)
-  if (isStream) hideConnection(data)
+  // A response that is a stream leads to its socket, which may serve other calls, and over HTTP/2 to the headers it sent.
+  if (isStream) for (const key of ['socket', 'client', ...Object.getOwnPropertySymbols(data)]) hide(data, key)
   // The errors that streams emit later, and a body that is still sent, lead to the request of follow-redirects.
   const { _redirectable: outer } = request
   if (outer && (isStream || isNodeStream(config?.data))) Object.assign(outer, SUMMARY)
@@ -87,25 +88,13 @@ const OUT_HEADERS = Object.getOwnPropertySymbols(new OutgoingMessage()).find(
 
 /** Hides the token in the parts of a request that users log by name, or that its response and its socket lead to. */
 function hideHeader(request: SentRequest, header: Header): void {
+  const { key, value } = header
   const sent = request._currentRequest ?? request
-  if (typeof sent._header === 'string') sent._header = withoutValue(sent._header, header)
-  const entry = sent[OUT_HEADERS]?.[header.key]
+  if (typeof sent._header === 'string') sent._header = sent._header.replace(value, HIDDEN)
+  const entry = sent[OUT_HEADERS]?.[key]
   if (entry !== undefined) entry[1] = HIDDEN
   clearHeader((request._redirectable ?? request)._options?.headers, header)
-  if (typeof request.headers?.delete === 'function') request.headers.delete(header.key)
-}
-
-/** What `replace()` returns, which compares so long a value slowly. */
-function withoutValue(text: string, { name, value }: Header): string {
-  const start = text.indexOf(`${name}: `) + name.length + 2
-  const end = start + value.length
-  if (text.slice(start, end) !== value) return text.replace(value, HIDDEN)
-  return text.slice(0, start) + HIDDEN + text.slice(end)
-}
-
-/** A response that is a stream leads to its socket, which may serve other calls, and over HTTP/2 to the headers it sent. */
-function hideConnection(data: object): void {
-  for (const key of ['socket', 'client', ...Object.getOwnPropertySymbols(data)]) hide(data, key)
+  if (typeof request.headers?.delete === 'function') request.headers.delete(key)
 }
 
 /** Makes a property non-enumerable, which no log output, JSON or copy includes. */

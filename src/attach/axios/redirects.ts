@@ -48,17 +48,15 @@ const globalFetch: typeof fetch = (input, init) => globalThis.fetch(input, init)
 
 /** A fetch that notes redirected Requests. The same function for each fetch, because axios keeps an adapter for each. */
 export function watchRedirects(given: typeof fetch = globalFetch): typeof fetch {
-  const watched = watching.get(given) ?? watchedFetch(given)
-  watching.set(given, watched)
-  return watched
-}
-
-function watchedFetch(given: typeof fetch): typeof fetch {
-  return async (input, init) => {
+  const known = watching.get(given)
+  if (known !== undefined) return known
+  const watched: typeof fetch = async (input, init) => {
     const response = await given(input, init)
     if (response.redirected && typeof input === 'object') redirected.set(input, response.url)
     return response
   }
+  watching.set(given, watched)
+  return watched
 }
 
 /** Where a Request of axios' fetch adapter was redirected to; undefined if it was not. */

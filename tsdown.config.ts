@@ -27,7 +27,7 @@ const SHARED: Readonly<Record<string, readonly string[]>> = {
   base: [
     'src/base/elapsed-time.ts',
     'src/base/errors.ts',
-    'src/base/node-crypto.ts',
+    'src/base/builtin-modules.ts',
     'src/base/node-version.ts',
     'src/base/redact.ts',
     'src/base/similar-name.ts',

@@ -1,6 +1,6 @@
 /** The text files that operators name in variables and flags: how their bytes are read, and what makes one unusable. */
 import { existsSync } from 'node:fs'
-import { TextDecoder } from 'node:util' // no global in jsdom (https://github.com/jsdom/jsdom/issues/2524)
+import { nodeUtil } from '../base/builtin-modules.ts'
 import type { Flaw } from '../base/errors.ts'
 
 type UnreadableFile = { readonly text?: undefined; readonly wasMarked?: undefined; readonly flaw: Flaw }
@@ -21,6 +21,7 @@ const NOT_UTF_8 =
 /** Decodes the bytes of a file. */
 export function decodeFile(bytes: Buffer): FileText {
   try {
+    const { TextDecoder } = nodeUtil()
     const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes) // drops the byte order mark
     if (!text.includes('\0')) return { text, wasMarked: bytes.indexOf('\uFEFF') === 0 }
   } catch {

@@ -5,8 +5,8 @@
  */
 import type { EventEmitter } from 'node:events'
 import * as z from 'zod/mini'
+import { nodeCrypto } from '../base/builtin-modules.ts'
 import { ConfigurationError, type Problem } from '../base/errors.ts'
-import { nodeCrypto } from '../base/node-crypto.ts'
 import { parse, strict } from '../base/schema.ts'
 import { queueOf, shareQueue } from './operation-queue.ts'
 import type { TokenStore } from './token-store.ts'

@@ -2,7 +2,7 @@
  * The installed package, with and without its optional peers: it loads no more than it needs. test/runtimes checks that
  * every entry works, by import and by require().
  */
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, readFileSync, statSync } from 'node:fs'
 import { cp, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
@@ -103,7 +103,8 @@ describe('the installed package without its peers', () => {
 })
 
 describe('the packed files', () => {
-  const packed = () => filesOf(join(folders.alone, '../node_modules/merchant-auth'))
+  const folder = () => join(folders.alone, '../node_modules/merchant-auth')
+  const packed = () => filesOf(folder())
 
   it('are the build, the manual, the examples, and what every package has', () => {
     const known = /^dist\/.+\.(?:c?js|d\.c?ts)$|^docs\/[^/]+\.(?:md|svg)$|^examples\/.+\.(?:ts|yaml)$/
@@ -119,12 +120,16 @@ describe('the packed files', () => {
     ])
   })
 
+  it('take at most 1.5 MB on the disk', () => {
+    const sizes = packed().map((path) => statSync(join(folder(), path)).size)
+    expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThanOrEqual(1_500_000)
+  })
+
   it('name no source map, as there is none', () => {
-    const folder = join(folders.alone, '../node_modules/merchant-auth')
     const code = packed().filter((path) => /^dist\/.+s$/.test(path))
     expect(code).toContain('dist/index.d.cts')
     const naming = code.filter((path) =>
-      readFileSync(join(folder, path), 'utf8').includes('sourceMappingURL'),
+      readFileSync(join(folder(), path), 'utf8').includes('sourceMappingURL'),
     )
     expect(naming).toEqual([])
   })
@@ -132,8 +137,7 @@ describe('the packed files', () => {
   it('link only to packed files and their headings', () => {
     const files = packed()
     const pages = files.filter((path) => /\.(?:md|txt)$/.test(path) && !path.startsWith('dist/'))
-    const folder = join(folders.alone, '../node_modules/merchant-auth')
-    expect(pages.flatMap((page) => brokenLinks(folder, page, (path) => files.includes(path)))).toEqual([])
+    expect(pages.flatMap((page) => brokenLinks(folder(), page, (path) => files.includes(path)))).toEqual([])
   })
 
   it('install no other package', async () => {

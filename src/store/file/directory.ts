@@ -14,8 +14,8 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { nodeCrypto } from '../../base/builtin-modules.ts'
 import { ConfigurationError, type Flaw } from '../../base/errors.ts'
-import { nodeCrypto } from '../../base/node-crypto.ts'
 
 export const OWNER_ONLY = 0o700
 const OTHERS_WRITE = 0o022

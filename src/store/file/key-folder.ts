@@ -1,7 +1,7 @@
 /** The folder of a key in a file token store: for its leases, and for the entries that are being written. */
 import { lstat, mkdir } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { nodeCrypto } from '../../base/node-crypto.ts'
+import { nodeCrypto } from '../../base/builtin-modules.ts'
 import { storeErrorCode } from '../token-store.ts'
 import { removeFile } from './content-file.ts'
 import { OWNER_ONLY, requireDirectory } from './directory.ts'

@@ -1,8 +1,8 @@
 /** The response of the token endpoint: bounded in size, validated, and redacted where it is shown. */
-import { TextDecoder } from 'node:util' // no global in jsdom (https://github.com/jsdom/jsdom/issues/2524)
 import * as z from 'zod/mini'
 import type { OAuthError } from '../../advice/refusals.ts'
 import { NO_LIFETIME } from '../../advice/responses.ts'
+import { nodeUtil } from '../../base/builtin-modules.ts'
 import { HOUR_MS, type Instant } from '../../base/clock.ts'
 import type { ResponseIssue } from '../../base/errors.ts'
 import type { Quota } from '../../base/quota.ts'
@@ -118,6 +118,7 @@ function issuesIn(
 
 /** The body's text; undefined if it is longer than 64 KiB after decompression, which ends the reading. */
 async function readText(response: Response): Promise<string | undefined> {
+  const { TextDecoder } = nodeUtil()
   const decoder = new TextDecoder()
   let text = ''
   let bytes = 0

@@ -1,6 +1,6 @@
 /** The encryption of store entries: AES-256-GCM of Node.js, with keys derived from a secret. */
 import { Buffer } from 'node:buffer'
-import { nodeCrypto } from '../../base/node-crypto.ts'
+import { nodeCrypto } from '../../base/builtin-modules.ts'
 
 const VERSION = 'v2'
 const ALGORITHM = 'aes-256-gcm'

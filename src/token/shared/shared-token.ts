@@ -2,8 +2,9 @@
  * The token and the limits that processes share through a store, in one entry: look for it, wait for the lease, look again,
  * request, write.
  */
+
+import { nodeCrypto } from '../../base/builtin-modules.ts'
 import { HOUR_MS, SECOND_MS } from '../../base/clock.ts'
-import { nodeCrypto } from '../../base/node-crypto.ts'
 import { shownUrl } from '../../base/redact.ts'
 import { untilAborted } from '../../base/waiting.ts'
 import { clientOf, type ResolvedOptions } from '../../options/options.ts'

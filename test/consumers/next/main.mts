@@ -50,15 +50,8 @@ async function buildsWithCacheComponents(): Promise<void> {
   assert.deepEqual([sandbox.test.counts.token, sandbox.test.counts.merchant], [1, 4])
 }
 
-function variables(sandbox: Sandbox): Record<string, string> {
-  const { environment, clientId, clientSecret, merchantUrl } = sandbox.test
-  return {
-    MERCHANT_AUTH_URL: environment.authUrl,
-    MERCHANT_AUTH_AUDIENCE: environment.audience,
-    MERCHANT_AUTH_API_URLS: `merchant=${merchantUrl}`,
-    MERCHANT_AUTH_CLIENT_ID: clientId,
-    MERCHANT_AUTH_CLIENT_SECRET: clientSecret,
-  }
+function variables({ test }: Sandbox): Record<string, string> {
+  return { ...test.variables, MERCHANT_AUTH_API_URLS: `merchant=${test.merchantUrl}` }
 }
 
 async function build(name: Build, env: Record<string, string>): Promise<void> {

@@ -37,15 +37,22 @@ interface RequestWay {
   readonly tokenEndpointAuthMethod?: string | undefined
 }
 
+/** What proves a client's identity. */
+type Proof = 'clientSecret' | 'clientAssertion'
+
 /** The words for the ways that a request was not sent in, each an option with its value. */
 export function otherWays(
   { bodyFormat, tokenEndpointAuthMethod }: RequestWay,
+  proof: Proof,
   write: (option: keyof RequestWay, value: string) => string = (option, value) => `${option}: '${value}'`,
 ): Words {
   const method = tokenEndpointAuthMethod === 'client_secret_basic' ? 'post' : 'basic'
   return {
     bodyFormat: write('bodyFormat', bodyFormat === 'form' ? 'json' : 'form'),
-    authMethod: write('tokenEndpointAuthMethod', `client_secret_${method}`),
+    authMethod:
+      proof === 'clientSecret'
+        ? write('tokenEndpointAuthMethod', `client_secret_${method}`)
+        : 'a client secret in place of the assertion',
   }
 }
 
@@ -53,7 +60,7 @@ export function otherWays(
 export const OPTIONS: Words = {
   check: ' npx merchant-auth check says more.',
   tokenPath: 'environment.tokenPath',
-  ...otherWays({}),
+  ...otherWays({}, 'clientSecret'),
   circle: '',
   later: '',
   credential: 'clientSecret',

@@ -20,7 +20,7 @@ export type NetworkFailure = NetworkRow & Advice & { readonly kind: string }
 /** What to do where a failure has no words of its own. */
 export const BY_STEP: Readonly<Record<FailedStep, string>> = {
   program:
-    'Correct what the reason names, in this program, its fetch function, its proxy or its environment.',
+    'Correct what the reason names: {authUrl}, this program, its fetch function, its proxy or its environment.',
   name: 'Check the host name in {authUrl}, and the DNS settings of this machine or container.{check}',
   connection: 'Check {authUrl}, the network, firewalls and proxies, and try again.{check}',
   tls: "Check the certificate, its authority and this machine's clock.{check}",
@@ -111,7 +111,7 @@ export const NETWORK_FAILURES: Readonly<Record<string, NetworkRow>> = {
     isLasting: true,
     advice:
       'Add the authority of your company, if it is one: NODE_EXTRA_CA_CERTS=ca.pem; do not turn verification off. Otherwise ' +
-      'the operator has to send the intermediate certificate, which browsers find by themselves.',
+      'the operator has to send the intermediate certificate, which browsers find by themselves.{check}',
     inCheck:
       'If your company has an authority of its own, add its certificate: NODE_EXTRA_CA_CERTS=ca.pem in the environment (PEM, ' +
       'not DER; Node.js ignores it in a file of --env-file), or NODE_OPTIONS=--use-system-ca. Otherwise the operator has to ' +
@@ -158,6 +158,14 @@ export const NETWORK_FAILURES: Readonly<Record<string, NetworkRow>> = {
       'ERR_HTTP2_INVALID_CONNECTION_HEADERS',
     ],
     isLasting: true,
+  },
+  // Of the option fetch, which translates requests and responses.
+  'not-json': {
+    step: 'connection',
+    codes: ['SyntaxError'],
+    advice:
+      'Log what the fetch function parses: it is not JSON, but perhaps a page of a login or a firewall. With bodyFormat: ' +
+      "'form', the request is not JSON, either.",
   },
   // Before UND_ERR_INVALID_ARG, the code that undici 8 has for it. Otherwise its code is that of a request that was aborted.
   'proxy-refuses': {

@@ -38,6 +38,7 @@ export type RefusalKind =
   | 'assertion'
   | 'scope'
   | 'audience'
+  | 'no-audience'
   | 'grant'
   | 'no-endpoint'
   | 'other'
@@ -59,7 +60,7 @@ export const REFUSAL_KINDS: Readonly<Record<RefusalKind, Refusal>> = {
     statuses: [500],
     isTemporary: true,
     advice:
-      'Try again later{later}: the token endpoint is in trouble. Some want another client ID or secret, or {bodyFormat}.',
+      'Try again later{later}: the token endpoint is in trouble. Some return this for a wrong client ID or secret, or want {bodyFormat}.',
   },
   'server-501': {
     statuses: [501],
@@ -81,7 +82,7 @@ export const REFUSAL_KINDS: Readonly<Record<RefusalKind, Refusal>> = {
   // Of a form, and where nothing says what is missing:
   fields: {
     advice:
-      'Check {authUrl}, {clientId} and {audience}, and what the token endpoint requires: a further field, or fewer ' +
+      'Check {authUrl}, {clientId}, {credential} and {audience}, and what the token endpoint requires: a further field, or fewer ' +
       '({tokenParameters}), or {bodyFormat}, or {authMethod} ({endpoints}).',
   },
   'grant-type': {
@@ -121,7 +122,7 @@ export const REFUSAL_KINDS: Readonly<Record<RefusalKind, Refusal>> = {
     inCheck:
       'Check that the service knows the public key of the assertion, and its iss, sub and aud, and that it has not expired or ' +
       "been used before. Also compare this machine's clock, as an iat in the future is rejected (docs/token-endpoint.md#assertions); the " +
-      'endpoint may want another proof of identity ({endpoints}){form}.',
+      'endpoint may want {bodyFormat}, or another proof of identity ({endpoints}).',
   },
   scope: {
     errors: ['invalid_scope'],
@@ -135,11 +136,17 @@ export const REFUSAL_KINDS: Readonly<Record<RefusalKind, Refusal>> = {
     words: [/\baudience\b/i],
     advice:
       'Check {audience} character by character, and whether this client may ask for it, or set {tokenPath} and leave it out. ' +
-      'Without an OAuth error, also check {clientId}, {credential}, and a firewall or a gateway.',
+      'Without an OAuth error, also check {clientId}, {credential}, and a firewall or a gateway.{check}',
     inCheck:
       'Check {audience} character by character, including a slash at the end: it belongs to the environment of {authUrl}, this ' +
       'client may request it; with {tokenPath}, leave it out. Some return this for a wrong client ID ' +
       `or secret, too. ${OTHER_SERVER}`,
+  },
+  // The request had none:
+  'no-audience': {
+    advice:
+      'Set {audience}, if the service has one. Otherwise compare {clientId}, {credential} and {authUrl}, and look for a firewall ' +
+      'or a gateway.',
   },
   grant: {
     errors: ['unauthorized_client', 'invalid_grant'], // some say so of a client that was not approved
@@ -149,7 +156,8 @@ export const REFUSAL_KINDS: Readonly<Record<RefusalKind, Refusal>> = {
   'no-endpoint': {
     statuses: [404, 405, 410],
     advice:
-      'Check {authUrl}, or set {tokenPath}, which is /oauth/token otherwise: this URL is not a token endpoint.',
+      'Check {authUrl}, or set {tokenPath}, which is /oauth/token otherwise: this URL is not a token endpoint, or wants another ' +
+      'method ({endpoints}).',
   },
   other: {
     advice:
@@ -166,6 +174,8 @@ export interface RefusedRequest {
   readonly isForm?: boolean
   /** Whether the response asks for HTTP Basic, and the request had none. */
   readonly needsBasic?: boolean
+  /** Whether the request names an audience. */
+  readonly hasAudience?: boolean
 }
 
 /** The kind for a status and an OAuth error. */
@@ -178,11 +188,17 @@ export function refusalOf(
   return { kind, ...REFUSAL_KINDS[kind] }
 }
 
-function kindFor(found: RefusalKind, { isAssertion, isForm, needsBasic }: RefusedRequest): RefusalKind {
-  if (found === 'format') return isForm ? 'fields' : 'format'
-  if (found !== 'client' && found !== 'assertion') return found
-  if (isAssertion) return 'assertion'
-  return needsBasic ? 'basic' : 'client'
+/** What a kind becomes where the request was sent in another way than by default. */
+function kindFor(
+  found: RefusalKind,
+  { isAssertion, isForm, needsBasic, hasAudience = true }: RefusedRequest,
+): RefusalKind {
+  if (found === 'audience' && !hasAudience) return 'no-audience'
+  if (found === 'grant-type' && isForm) return 'grant'
+  const kind = found === 'format' && isForm ? 'fields' : found
+  if (isAssertion) return kind === 'client' ? 'assertion' : kind
+  if (needsBasic && /^(?:client|assertion|grant|fields)$/.test(kind)) return 'basic'
+  return kind === 'assertion' ? 'client' : kind
 }
 
 function kindWith(isIts: (refusal: Refusal) => boolean | undefined): RefusalKind | undefined {

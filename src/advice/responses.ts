@@ -38,7 +38,7 @@ export const RESPONSES: Readonly<Record<ResponseKind, Advice>> = {
     advice:
       'Try again later, or raise {timeoutMs}: the token endpoint, the network or the DNS server hangs or is slow.{circle}{check}',
     inCheck:
-      'Try again later, or allow more time with {timeoutMs}: it accepts connections, but does not respond, or is slow. If curl ' +
+      'Try again later, or allow more time with {timeoutMs}: it accepts connections, but does not respond, or not to the end, or is slow. If curl ' +
       'gets a response at once, a firewall may not like the User-Agent "node" ({endpoints}).',
   },
   'no-response-object': {
@@ -51,7 +51,8 @@ export const RESPONSES: Readonly<Record<ResponseKind, Advice>> = {
   },
   'no-token': {
     advice:
-      'Check {authUrl}, and what the response says in fields of its own: it does not conform to RFC 6749 §5.1 ({clientRefused}).',
+      'Check {authUrl}, and what the response says in fields of its own. If the token has another name there, the option fetch ' +
+      'translates it ({unusable}).',
   },
   'incomplete-token': {
     advice:
@@ -84,7 +85,7 @@ export const RESPONSES: Readonly<Record<ResponseKind, Advice>> = {
   },
   'proxy-fails': {
     advice:
-      'Check whether the proxy allows this host, and the user name and the password (407) in HTTPS_PROXY (HTTP_PROXY for http: ' +
+      'Check whether the proxy allows and reaches this host, and the user name and the password (407) in HTTPS_PROXY (HTTP_PROXY for http: ' +
       'URLs). Or put the host into NO_PROXY (names and addresses, no ranges).',
   },
 }

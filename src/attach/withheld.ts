@@ -1,17 +1,13 @@
 /** The calls of an attachment that go without the token: their events, and one warning for what looks like a mistake. */
 
 import { shownUrl } from '../base/redact.ts'
-import { parseUrl } from '../base/urls.ts'
-import type { Destinations } from '../environment/destinations.ts'
+import { type Destinations, isAnyTokenEndpoint } from '../environment/destinations.ts'
 import { apisOf } from '../environment/environment.ts'
 import { type CallWithoutToken, warnWithheld } from '../events/warnings.ts'
 import type { ResolvedAttach } from '../options/options.ts'
 import { attachedProviderOf } from '../token/attached-provider.ts'
 import type { TokenProvider } from '../token/provider.ts'
 import { type Decision, isWithheld, type WithheldReason } from './admit.ts'
-
-/** How the path of a token endpoint ends: `/token`, `/access_token`, `/token.oauth2`. */
-const TOKEN_ENDPOINT = /[/_]token(?:\.\w+)?\/?$/
 
 /** So many calls with a header of their own, where no call needs the token, are a mistake. */
 const MOST_OWN_HEADERS = 10
@@ -46,7 +42,7 @@ export class WithheldCalls {
   answered(reason: WithheldReason, url: string, status: number | undefined): void {
     if (!(this.#attach.renewOnStatus as readonly unknown[]).includes(status)) return
     // The token request of a provider for another environment may pass through the same global fetch.
-    if (!TOKEN_ENDPOINT.test(parseUrl(url)?.pathname ?? '')) this.#warn(reason, url, { status })
+    if (!isAnyTokenEndpoint(url)) this.#warn(reason, url, { status })
   }
 
   #emit(reason: WithheldReason, url: string): void {

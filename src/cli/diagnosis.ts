@@ -113,7 +113,11 @@ function adviceForRejection(
 ): string {
   return checkAdviceOf(REFUSAL_KINDS[answer?.kind as RefusalKind] ?? REFUSAL_KINDS['too-many'], {
     ...VARIABLES,
-    ...otherWays(options, (option, value) => `${WAYS[option]}=${value}`),
+    ...otherWays(
+      options,
+      options.clientAssertion ? 'clientAssertion' : 'clientSecret',
+      (option, value) => `${WAYS[option]}=${value}`,
+    ),
     ...(options.clientAssertion && { credential: 'the assertion' }),
     ...(options.tokenParameters && { tokenParameters: 'MERCHANT_AUTH_TOKEN_PARAMETERS' }),
     later: laterIn(answer),

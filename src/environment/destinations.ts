@@ -39,10 +39,20 @@ const NOWHERE: Destination = {
   hasUserInfo: false,
 }
 
+/** The token endpoints of all environments that this process uses. */
+const tokenEndpoints = new Set<string>()
+
+/** Whether a URL is the token endpoint of any environment that this process uses. */
+export function isAnyTokenEndpoint(url: string): boolean {
+  const { origin, pathname } = parseUrl(url) ?? {}
+  return tokenEndpoints.has(`${origin}${pathname}`)
+}
+
 /** The destinations of an environment. */
 export function destinationsOf(environment: Environment): Destinations {
   // A provider that the caller implements may have no token endpoint.
   const endpoint = parseUrl(environment.authUrl) && tokenEndpoint(environment)
+  if (endpoint !== undefined) tokenEndpoints.add(endpoint)
   const bases = apisOf(environment)
     .map((api): Base => {
       const { origin } = new URL(api.url)
@@ -68,9 +78,13 @@ export function mayKeepToken(url: string, target: string, destinations: Destinat
 }
 
 /** The common case, without parsing: a URL that starts with exactly a known base URL. */
-function plainMatch(bases: readonly Base[], url: string, endpoint = ' '): Destination | undefined {
+function plainMatch(
+  bases: readonly Base[],
+  url: string,
+  endpoint: string | undefined,
+): Destination | undefined {
   const base = bases.find((base) => url.startsWith(base.url))
-  if (base === undefined || url.startsWith(endpoint)) return undefined
+  if (base === undefined || (endpoint !== undefined && url.startsWith(endpoint))) return undefined
   PLAIN_REST.lastIndex = base.url.length
   return PLAIN_REST.test(url) ? base.destination : undefined
 }

@@ -132,16 +132,7 @@ export function checkEnvironment(value: unknown, at: string, key?: string): Envi
   const problems = flaws.flatMap(([option, flaw]) =>
     flaw === undefined ? [] : { option: `${at}.${option}`, ...flaw },
   )
-  // What was checked, because an instance of a class loses its getters in a copy.
-  if (problems.length > 0) return problems
-  return frozenEnvironment({
-    name,
-    authUrl,
-    tokenPath,
-    audience,
-    apiUrls,
-    allowInsecureRequests,
-  } as Environment)
+  return problems.length > 0 ? problems : frozenEnvironment(given, name)
 }
 
 const NOT_BOOLEAN: Flaw = { kind: 'invalid', reason: 'must be true or false' }
@@ -170,8 +161,7 @@ export function tokenPathFlaw(value: unknown): Flaw | undefined {
   if (value === '' || (typeof value === 'string' && /^\/(?!\/)[^\s?#|\\]*$/.test(value))) return undefined
   return {
     kind: 'invalid',
-    reason:
-      "must begin with one /, without a query, a fragment or white space, or be '', where authUrl is the whole URL",
+    reason: 'must begin with one /, without a query, a fragment or white space',
   }
 }
 
@@ -257,8 +247,8 @@ export function defineEnvironments<const T extends Readonly<Record<string, Envir
 }
 
 /** A frozen copy of an environment, without any other properties. */
-export function frozenEnvironment<T extends Environment>(environment: T): T {
-  const { name, authUrl, tokenPath, audience, apiUrls, allowInsecureRequests } = environment
+export function frozenEnvironment<T extends Environment>(environment: T, name = environment.name): T {
+  const { authUrl, tokenPath, audience, apiUrls, allowInsecureRequests } = environment
   const copy = Object.freeze({
     ...(name === undefined ? undefined : { name }),
     authUrl: tokenPath === undefined ? withoutTokenPath(authUrl) : authUrl,

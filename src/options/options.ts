@@ -51,12 +51,6 @@ export interface WithClientSecret {
    * (`ERR_CLIENT_SECRET`).
    */
   readonly clientSecret: string | (() => string | Promise<string>)
-  /**
-   * How the client sends its secret (RFC 7591 §2): as a field of the body, or with `'client_secret_basic'` in the header
-   * `Authorization` (RFC 6749 §2.3.1); then neither id nor secret is a field.
-   * @default 'client_secret_post'
-   */
-  readonly tokenEndpointAuthMethod?: TokenEndpointAuthMethod | undefined
   /** Not together with `clientSecret`. */
   readonly clientAssertion?: undefined
 }
@@ -72,8 +66,6 @@ export interface WithClientAssertion {
   readonly clientAssertion: (endpoint: AssertionEndpoint) => string | Promise<string>
   /** Not together with `clientAssertion`. */
   readonly clientSecret?: undefined
-  /** Not together with `clientAssertion`. */
-  readonly tokenEndpointAuthMethod?: undefined
 }
 
 /** The options of every client. @inline */
@@ -114,6 +106,13 @@ export interface GeneralOptions {
    * @default min(10_000, 5 % of the lifetime)
    */
   readonly expiryMarginMs?: number | undefined
+  /**
+   * How the client sends its secret (RFC 7591 §2): as a field of the body, or with `'client_secret_basic'` in the header
+   * `Authorization` (RFC 6749 §2.3.1); then neither id nor secret is a field.
+   * Not together with `clientAssertion`.
+   * @default 'client_secret_post'
+   */
+  readonly tokenEndpointAuthMethod?: TokenEndpointAuthMethod | undefined
   /**
    * The format of the token request: `'json'`, which the payment service expects, or `'form'` (RFC 6749 §4.4.2).
    * @default 'json'

@@ -158,14 +158,9 @@ export function readVariables(
     }
   const parameters = read('tokenParameters')
   const allowInsecureRequests = read('environment.allowInsecureRequests')
-  const durations = (['timeoutMs', 'refreshAheadMs', 'expiryMarginMs'] as const).flatMap((option) => {
-    const text = read(option)
-    return text === undefined ? [] : [[option, Number(text)] as const]
-  })
-  const lifetime = read('lifetimeIfMissingMs')
-  const ways = (['bodyFormat', 'tokenEndpointAuthMethod'] as const).flatMap((option) => {
-    const text = read(option)
-    return text === undefined ? [] : [[option, text]]
+  const others = Object.entries(READERS).flatMap(([option, readText]) => {
+    const text = read(option as keyof typeof READERS)
+    return text === undefined ? [] : [[option, readText(text)] as const]
   })
   const environment = {
     tokenPath: readUnquoted('environment.tokenPath'),
@@ -184,14 +179,23 @@ export function readVariables(
     clientId: readUnquoted('clientId'),
     ...credentialFrom(source, variables, readCredential),
     ...(parameters !== undefined && { tokenParameters: parametersFrom(parameters, problems) }),
-    ...Object.fromEntries([...durations, ...ways]),
-    ...(lifetime !== undefined && { lifetimeIfMissingMs: Number(lifetime) * 1000 }),
+    ...Object.fromEntries(others),
   } as TokenProviderOptions
   const resolved = checkOptions(options)
   if (Array.isArray(resolved)) problems.push(...resolved)
   else if (problems.length === 0) return { ...options, environment: resolved.environment }
   return problems.map((problem) => ofVariable(problem, variables))
 }
+
+/** What else is read, and how. */
+const READERS = {
+  timeoutMs: Number,
+  refreshAheadMs: Number,
+  expiryMarginMs: Number,
+  bodyFormat: String,
+  tokenEndpointAuthMethod: String,
+  lifetimeIfMissingMs: (seconds: string) => Number(seconds) * 1000,
+} as const
 
 /** Always a function if one is set, because inspect would show a string. */
 function credentialFrom(
@@ -231,7 +235,6 @@ const OTHERS: Readonly<Record<string, string>> = {
 
 /** Why variables cannot be used whose values are written in another way than those of their options. */
 const REASONS: Readonly<Record<string, string>> = {
-  'environment.tokenPath': 'must begin with one /, without a query, a fragment or white space',
   lifetimeIfMissingMs: 'must be a number of seconds from 0.001 to 2147483',
 }
 

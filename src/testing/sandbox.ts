@@ -110,7 +110,6 @@ class RunningEnvironment implements SandboxEnvironment {
   readonly #clients: ReadonlyMap<unknown, KnownClient>
   #settings = DEFAULT_SETTINGS
   readonly #usedIds = new Set<string>()
-  readonly #audience: string
   readonly #authMethod: SandboxOptions['tokenEndpointAuthMethod']
 
   constructor(
@@ -130,7 +129,6 @@ class RunningEnvironment implements SandboxEnvironment {
       ...(tokenPath === undefined ? { audience } : { tokenPath }),
       ...(isInsecure && { allowInsecureRequests: true }),
     })
-    this.#audience = audience
     this.#authMethod = tokenEndpointAuthMethod
     const own = {
       clientId: `${name}-client`,
@@ -257,10 +255,10 @@ class RunningEnvironment implements SandboxEnvironment {
     const read = readTokenRequest(exchange.request.headers, body, {
       ...settings,
       isBasic: this.#authMethod === 'client_secret_basic',
-      needsAudience: this.environment.tokenPath === undefined,
+      needsAudience: this.environment.audience !== undefined,
     })
     if (read.fields !== undefined) recorded.fields = hideIn(read.fields, this.#known)
-    const client = this.#clients.get(read.fields?.['client_id']) ?? NOBODY
+    const client = this.#clients.get(read.credentials?.['client_id']) ?? NOBODY
     if (client !== NOBODY) recorded.clientId = client.clientId
     const isSpent = client.quota.charge(Date.now(), settings)
     await exchange.wait(settings.tokenLatencyMs)
@@ -269,7 +267,7 @@ class RunningEnvironment implements SandboxEnvironment {
       const error = await tokenErrorOf(recorded.method, read, {
         endpoint: tokenEndpoint(this.environment),
         authUrl: this.environment.authUrl,
-        audience: this.#audience,
+        audience: this.environment.audience,
         client,
         assertionKey: settings.assertionKey,
         usedIds: this.#usedIds,

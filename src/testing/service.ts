@@ -95,8 +95,10 @@ type Fields = Readonly<Record<string, unknown>>
 
 /** What a token request asks for, and what is wrong with its form. */
 export interface TokenRequest {
-  /** The fields, if they could be read. */
+  /** The fields of the body, if they could be read. */
   readonly fields?: Fields
+  /** What proves the client's identity: fields, or what HTTP Basic says. */
+  readonly credentials?: Fields | undefined
   readonly problem?: string | undefined
   /** Whether HTTP Basic is expected, and missing. */
   readonly needsBasic?: boolean
@@ -109,7 +111,7 @@ const NO_STORE = { 'cache-control': 'no-store' }
 
 /** What a token request must look like. */
 interface RequestForm extends Pick<SandboxSettings, 'assertionKey' | 'tokenParameters'> {
-  /** Whether the client sends its id and its secret by HTTP Basic. */
+  /** Whether a client with a secret sends it by HTTP Basic. */
   readonly isBasic: boolean
   readonly needsAudience: boolean
 }
@@ -120,31 +122,21 @@ export function readTokenRequest(
   body: Buffer,
   form: RequestForm,
 ): TokenRequest {
-  const read = fieldsIn(contentType, body)
-  if (read === undefined) {
-    const isJson = mediaTypeOf(contentType) === JSON_TYPE
-    return {
-      problem: isJson
-        ? 'The body must be a JSON object'
-        : `The content type must be ${JSON_TYPE} or ${FORM_TYPE}`,
-    }
-  }
-  const basic = form.isBasic ? basicCredentials(authorization) : undefined
-  const problem = problemIn(read, form)
-  return { fields: { ...read, ...basic }, problem, needsBasic: form.isBasic && basic === undefined }
-}
-
-const JSON_TYPE = 'application/json'
-const FORM_TYPE = 'application/x-www-form-urlencoded'
-
-function mediaTypeOf(contentType: string | undefined): string | undefined {
-  return contentType?.split(';')[0]?.trim().toLowerCase()
+  const fields = fieldsIn(contentType, body)
+  if (fields === undefined)
+    return { problem: 'The body must be a JSON object or a form, as its content type says' }
+  const hasAssertion = form.assertionKey !== undefined && Object.hasOwn(fields, 'client_assertion')
+  const isBasic = form.isBasic && !hasAssertion
+  const credentials = isBasic ? basicCredentials(authorization) : fields
+  const needsBasic = credentials === undefined
+  return { fields, credentials, problem: problemIn(fields, { ...form, isBasic, hasAssertion }), needsBasic }
 }
 
 function fieldsIn(contentType: string | undefined, body: Buffer): Fields | undefined {
-  const type = mediaTypeOf(contentType)
-  if (type === FORM_TYPE) return Object.fromEntries(new URLSearchParams(body.toString()))
-  return type === JSON_TYPE ? jsonObject(body.toString()) : undefined
+  const type = contentType?.split(';')[0]?.trim().toLowerCase()
+  if (type === 'application/x-www-form-urlencoded')
+    return Object.fromEntries(new URLSearchParams(body.toString()))
+  return type === 'application/json' ? jsonObject(body.toString()) : undefined
 }
 
 /** The id and the secret in an `Authorization` (RFC 6749 §2.3.1). */
@@ -159,9 +151,8 @@ function basicCredentials(authorization: string): Fields | undefined {
 /** The fields must be the four of a token request, or those of an assertion, and the further ones of the settings. */
 function problemIn(
   fields: Fields,
-  { assertionKey, tokenParameters, isBasic, needsAudience }: RequestForm,
+  { tokenParameters, isBasic, needsAudience, hasAssertion }: RequestForm & { readonly hasAssertion: boolean },
 ): string | undefined {
-  const hasAssertion = assertionKey !== undefined && Object.hasOwn(fields, 'client_assertion')
   const proof = hasAssertion ? ASSERTION_FIELDS : ['client_secret']
   const client = isBasic ? [] : ['client_id', ...proof]
   const expected = [...client, ...(needsAudience ? ['audience'] : []), 'grant_type']
@@ -195,7 +186,8 @@ export interface KnownClient {
 export interface Expected extends Pick<SandboxSettings, 'assertionKey'> {
   /** The client that the request names. */
   readonly client: KnownClient
-  readonly audience: string
+  /** Undefined: any. */
+  readonly audience: string | undefined
   readonly authUrl: string
   readonly endpoint: string
   /** The ids of the assertions that were used. */
@@ -249,7 +241,7 @@ export function tokenError(
 /** The error response to a token request; undefined if the request is accepted. */
 export async function tokenErrorOf(
   method: string,
-  { fields = {}, problem, needsBasic = false }: TokenRequest,
+  { fields = {}, credentials = {}, problem, needsBasic = false }: TokenRequest,
   expected: Expected,
 ): Promise<Answer | undefined> {
   if (method !== 'POST') return tokenError(405, 'invalid_request', 'The method must be POST')
@@ -258,9 +250,9 @@ export async function tokenErrorOf(
   if (fields['grant_type'] !== 'client_credentials') {
     return tokenError(400, 'unsupported_grant_type', 'grant_type must be client_credentials')
   }
-  const unproven = await proofProblem(fields, expected)
+  const unproven = await proofProblem(credentials, expected)
   if (unproven !== undefined) return tokenError(401, 'invalid_client', unproven)
-  if (fields['audience'] !== undefined && fields['audience'] !== expected.audience) {
+  if (expected.audience !== undefined && fields['audience'] !== expected.audience) {
     return tokenError(403, 'access_denied', 'The client may not ask for this audience')
   }
   return undefined

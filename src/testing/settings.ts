@@ -70,7 +70,7 @@ const credential = z.string(CREDENTIAL).check(z.minLength(1, CREDENTIAL))
 const haveOwnIds = (clients: readonly SandboxClient[]): boolean =>
   new Set(clients.map(({ clientId }) => clientId)).size === clients.length
 
-const PATH = 'must begin with one /, without a query or a fragment'
+const PATH = String(tokenPathFlaw(undefined)?.reason)
 const PORT = 'must be a port from 0 to 65535'
 const port = z.optional(z.int(PORT).check(z.gte(0, PORT), z.lte(65_535, PORT)))
 const optionsShape = z.partial(
@@ -81,9 +81,7 @@ const optionsShape = z.partial(
     clients: z
       .array(strict({ clientId: credential, clientSecret: credential }), CLIENTS)
       .check(z.minLength(1, CLIENTS), z.refine(haveOwnIds, 'must have different client ids')),
-    tokenPath: z
-      .string(PATH)
-      .check(z.refine((path) => path !== '' && tokenPathFlaw(path) === undefined, PATH)),
+    tokenPath: z.custom<string>((path) => path !== '' && tokenPathFlaw(path) === undefined, PATH),
     tokenEndpointAuthMethod: authMethod,
     sharedApiUrl: z.boolean(BOOLEAN),
     onRequest: fn<NonNullable<SandboxOptions['onRequest']>>('must be a function'),

@@ -39,6 +39,7 @@ const NETWORK: readonly (readonly [kind: string, sign: Sign, leads: string])[] =
   ['unreadable-key', { code: 'ERR_OSSL_BAD_DECRYPT' }, 'private key'],
   ['program', { code: 'ERR_ACCESS_DENIED' }, 'the reason names'],
   ['program', { message: 'bad port' }, 'its environment'],
+  ['not-json', { name: 'SyntaxError' }, 'is not JSON'],
   ['proxy-refuses', { code: 'UND_ERR_INVALID_ARG', message: 'Proxy Authentication Required' }, '407'],
   ['program', { code: 'ERR_INVALID_URL' }, 'its proxy'],
   ['thrown-4xx', { message: 'Request failed with status code 401' }, 'validateStatus'],
@@ -68,7 +69,7 @@ const REFUSED: readonly (readonly [
   ['too-many', 429, { error: 'access_denied' }, 'Try again later'],
   ['server', 503, {}, 'in trouble'],
   ['server', 400, { error: 'temporarily_unavailable' }, 'in trouble'],
-  ['server-500', 500, {}, 'another client ID or secret'],
+  ['server-500', 500, {}, 'a wrong client ID or secret'],
   ['server-501', 501, {}, 'what it mocks'],
   ['format', 415, {}, "bodyFormat: 'form'"],
   ['format', 400, { detail: 'no grant_type' }, "bodyFormat: 'form'"],
@@ -176,17 +177,28 @@ describe('a refusal', () => {
   it('of a form does not suggest a form', () => {
     const kindOf = (code: number) => refusalOf(code, {}, { isForm: true }).kind
     expect([kindOf(415), kindOf(400)]).toEqual(['fields', 'fields'])
-    expect(otherWays({ bodyFormat: 'form' })['bodyFormat']).toBe("bodyFormat: 'json'")
+    expect(otherWays({ bodyFormat: 'form' }, 'clientSecret')['bodyFormat']).toBe("bodyFormat: 'json'")
   })
 
   it('whose response asks for HTTP Basic leads to it', () => {
     expect(refusalOf(401, {}, { needsBasic: true }).kind).toBe('basic')
+    expect(refusalOf(401, { error: 'unauthorized_client' }, { needsBasic: true }).kind).toBe('basic')
+    expect(refusalOf(400, {}, { needsBasic: true, isForm: true }).kind).toBe('basic')
     expect(refusalOf(401, {}, { needsBasic: true, isAssertion: true }).kind).toBe('assertion')
     expect(textsOf(REFUSAL_KINDS.basic)).toContain("Set tokenEndpointAuthMethod: 'client_secret_basic'")
   })
 
+  it('to a request without an audience does not speak of a wrong one', () => {
+    expect(refusalOf(403, {}, { hasAudience: false }).kind).toBe('no-audience')
+    expect(textsOf(REFUSAL_KINDS['no-audience'])).toContain('Set audience')
+  })
+
+  it('of a form whose grant is not supported is about the grant', () => {
+    expect(refusalOf(400, { error: 'unsupported_grant_type' }, { isForm: true }).kind).toBe('grant')
+  })
+
   it('of each kind has a response here', () => {
-    const kinds = [...REFUSED.map(([kind]) => kind), 'assertion', 'basic']
+    const kinds = [...REFUSED.map(([kind]) => kind), 'assertion', 'basic', 'no-audience']
     expect([...new Set(kinds)].sort()).toEqual(Object.keys(REFUSAL_KINDS).sort())
   })
 
@@ -229,6 +241,18 @@ const OF_ERRORS = ROWS.filter(({ kind }) => !OF_CHECK.includes(kind))
 describe('the text', () => {
   const ACTIONS =
     /^(?:(?:If|With) [^,]+, )?(?:Add|Ask|Call|Change|Check|Close|Compare|Connect|Correct|Find|Import|Let|Log|Make room|Name|Pass|Raise|Read|Return|Run|Set|Start|Try again|Use|Wait)\b/i
+
+  /** Words that are the name of an option. */
+  const NAMES = ['authUrl', 'clientId', 'audience', 'tokenParameters', 'timeoutMs', 'lifetimeIfMissingMs']
+
+  it.each([...adviceIn(ROWS), ...checkAdviceIn(ROWS)])(
+    'of %s has a word for each pair of braces',
+    (_, text) => {
+      const inBraces = [...text.matchAll(/\{(\w+)\}/g)].map(([, name]) => name)
+      const known = [...Object.keys(OPTIONS), ...NAMES]
+      expect(inBraces.filter((name) => !known.includes(String(name)))).toEqual([])
+    },
+  )
 
   it.each([...adviceIn(OF_ERRORS), ...checkAdviceIn(OF_ERRORS)])(
     'of %s begins with what to do, and ends',

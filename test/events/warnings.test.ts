@@ -85,7 +85,7 @@ describe('the warning MERCHANT_AUTH_WITHHELD', () => {
     ])
   })
 
-  it.each(['/oauth/tokens', '/orders?next=/oauth/token'])(
+  it.each(['/oauth/token', '/oauth/tokens', '/orders?next=/oauth/token'])(
     'is emitted for a call that only resembles a token request: %s',
     async (path) => {
       await fetchThatGets(401)(`https://elsewhere.example${path}`)
@@ -178,8 +178,14 @@ describe('the warning MERCHANT_AUTH_WITHHELD', () => {
     [
       'the token endpoint of another environment',
       async () => {
+        const environment = {
+          authUrl: 'https://auth.example',
+          tokenPath: '/login',
+          apiUrls: ['https://x.example'],
+        }
+        createAuthFetch(createStaticTokenProvider({ environment }))
         for (const query of ['', '?tenant=1'])
-          await fetchThatGets(401)(`https://auth.example/oauth/token${query}`, { method: 'POST' })
+          await fetchThatGets(401)(`https://auth.example/login${query}`, { method: 'POST' })
       },
     ],
     [

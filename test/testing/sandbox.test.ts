@@ -2,7 +2,7 @@
 import { execFile } from 'node:child_process'
 import { networkInterfaces } from 'node:os'
 import { promisify } from 'node:util'
-import { decodeJwt } from 'jose'
+import { decodeJwt, exportSPKI, generateKeyPair, SignJWT } from 'jose'
 import { describe, expect, it, vi } from 'vitest'
 import { createAuthFetch } from '../../src/attach/fetch.ts'
 import { ConfigurationError } from '../../src/base/errors.ts'
@@ -45,6 +45,25 @@ describe('startSandbox', () => {
     const error = await tokens.getToken().catch((reason: Error) => reason)
     expect(kindsIn(String(error))).toEqual(['basic'])
     expect(JSON.stringify(sandbox.test.requests())).not.toContain(sandbox.test.clientSecret)
+  })
+
+  it('with HTTP Basic records what was sent, and takes assertions and any audience, too', async () => {
+    const { privateKey, publicKey } = await generateKeyPair('ES256')
+    const assertionKey = await exportSPKI(publicKey)
+    const settings = { tokenPath: '/token', tokenEndpointAuthMethod: 'client_secret_basic' } as const
+    await using sandbox = await startSandbox({ ...settings, assertionKey })
+    const { environment, clientId, options } = sandbox.test
+    const named = { ...environment, tokenPath: '/token', audience: 'https://any.example' }
+    await using basic = createTokenProvider({ ...options, environment: named })
+    await basic.getToken()
+    const fields = { audience: 'https://any.example', grant_type: 'client_credentials' }
+    expect(sandbox.test.requests('token').at(-1)).toMatchObject({ clientId, fields })
+    expect(sandbox.test.requests('token').at(-1)?.fields).toEqual(fields)
+    const claims = { iss: clientId, sub: clientId, aud: environment.authUrl, jti: '1' }
+    const clientAssertion = () =>
+      new SignJWT(claims).setProtectedHeader({ alg: 'ES256' }).setExpirationTime('1 min').sign(privateKey)
+    await using signed = createTokenProvider({ environment, clientId, clientAssertion })
+    await expect(signed.getToken()).resolves.toBeDefined()
   })
 
   it('starts two environments on 127.0.0.1 that defineEnvironments accepts', () => {

@@ -75,11 +75,11 @@ describe('the token endpoint of the sandbox', () => {
   type Sent = NonNullable<Parameters<typeof requestToken>[1]>
   const good = () => goodFields(use.env)
   const withField = (name: string, value: unknown) => (): Sent => ({ fields: { ...good(), [name]: value } })
-  const TYPE = 'The content type must be application/json or application/x-www-form-urlencoded'
+  const TYPE = 'The body must be a JSON object or a form, as its content type says'
 
   it.each<[description: string, request: () => Sent]>([
     [TYPE, () => ({ headers: { 'content-type': 'text/plain' } })],
-    ['The body must be a JSON object', () => ({ body: '[]' })],
+    [TYPE, () => ({ body: '[]' })],
     ['audience is missing', withField('audience', undefined)],
     ['scope is not expected', withField('scope', 'x')],
     ['audience must be a non-empty string', withField('audience', '')],

@@ -658,7 +658,7 @@ describe('the error message for a status', () => {
     async (text, isMissed) => {
       const { message } = await failure(status(400, { message: text }), { bodyFormat: 'form' })
       expect(message).toContain(`returned 400 (${text}). `)
-      expect(kindsIn(message)).toEqual([isMissed ? 'fields' : 'grant-type'])
+      expect(kindsIn(message)).toEqual([isMissed ? 'fields' : 'grant'])
     },
   )
 

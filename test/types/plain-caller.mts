@@ -6,6 +6,7 @@ import {
   createTokenProvider,
   defineEnvironments,
   type Environment,
+  optionsFromEnv,
   type TokenProvider,
   type TokenProviderOptions,
   TokenRequestError,
@@ -51,6 +52,10 @@ export const clock: Clock = {
 }
 const given = { ...unset, fetch, clock, clientSecret: () => Promise.resolve('secret') }
 export const tokens: TokenProvider = createTokenProvider(given)
+export const basic: TokenProvider = createTokenProvider({
+  ...optionsFromEnv(),
+  tokenEndpointAuthMethod: 'client_secret_basic',
+})
 
 const unattached = { header: undefined, scheme: undefined, renewOnStatus: undefined }
 export const authFetch: typeof fetch = createAuthFetch(tokens, { ...unattached, fetch: undefined })

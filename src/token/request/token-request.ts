@@ -13,7 +13,7 @@ import {
   TokenResponseError,
 } from '../../base/errors.ts'
 import { isSpent, type Quota, quotaInText, quotasIn, spentForMs } from '../../base/quota.ts'
-import { redactedCause, shownUrl } from '../../base/redact.ts'
+import { formEncoded, redactedCause, shownUrl } from '../../base/redact.ts'
 import { untilAborted, within } from '../../base/waiting.ts'
 import { isLoopback } from '../../environment/environment.ts'
 import type { ResolvedOptions } from '../../options/options.ts'
@@ -173,7 +173,11 @@ export class TokenRequest {
         const { endpoint, fetch = globalThis.fetch } = this.#options
         const init = tokenRequestInit(this.#options, credential)
         const { authorization } = init.headers
-        if (authorization !== undefined) secrets.keep('basic', authorization.slice('Basic '.length))
+        if (authorization !== undefined) {
+          // For servers that repeat the header, or what is in it.
+          secrets.keep('basic', authorization.slice('Basic '.length))
+          secrets.keep('in basic', formEncoded(credential))
+        }
         response = await fetch(endpoint, { ...init, signal })
         if (!isResponse(response)) throw this.#noResponse()
         return await this.#read(response, { sentAt, signal })
@@ -251,7 +255,9 @@ export class TokenRequest {
     const kind = unusableKindOf(issues)
     const advice = this.#advice(RESPONSES[kind])
     const response =
-      kind === 'incomplete-token' ? 'a token response that cannot be used' : 'no token response'
+      kind === 'incomplete-token' || kind === 'no-lifetime'
+        ? 'a token response that cannot be used'
+        : 'no token response'
     return new TokenResponseError(`POST ${this.#endpoint} returned ${response}: ${what}. ${advice}`, issues)
   }
 
@@ -282,12 +288,13 @@ export class TokenRequest {
       .join(': ')
     const pause = retryAfterMs === undefined ? '' : ` It asks for a pause of ${retryAfterMs} ms.`
     const quotas = status === 429 ? this.#quotas.filter(isSpent) : []
-    const { bodyFormat, credential, tokenEndpointAuthMethod } = this.#options
+    const { bodyFormat, credential, environment, tokenEndpointAuthMethod } = this.#options
     const asked = /(?:^|,)\s*basic\b/i.test(response.headers.get('www-authenticate') ?? '')
     const request = {
       isAssertion: credential.option === 'clientAssertion',
       isForm: bodyFormat === 'form',
       needsBasic: asked && tokenEndpointAuthMethod === 'client_secret_post',
+      hasAudience: environment.audience !== undefined,
     }
     const refusal = refusalOf(status, { ...oauth, detail }, request)
     return this.#failure(
@@ -324,7 +331,7 @@ export class TokenRequest {
     const circle = fetch ? ' If the option fetch uses a client that has this token, it waits for itself.' : ''
     return adviceOf(failure, {
       ...OPTIONS,
-      ...otherWays(this.#options),
+      ...otherWays(this.#options, credential.option),
       credential: credential.option,
       circle,
     })

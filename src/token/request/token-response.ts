@@ -33,16 +33,23 @@ const BEARER = /^bearer$/i
 const TOKEN = 'must be a non-empty string of visible ASCII characters'
 const EXPIRES = 'must be a positive whole number of seconds'
 
-const tokenResponse = z.object(
-  {
-    access_token: z.custom<string>((value) => typeof value === 'string' && VISIBLE.test(value), TOKEN),
-    expires_in: z.optional(z.nullable(z.custom<number | string>(isSeconds, EXPIRES))),
-    token_type: z.optional(
-      z.custom<string>((value) => typeof value === 'string' && BEARER.test(value), 'must be Bearer'),
-    ),
-    scope: z.optional(z.custom<unknown>()),
-  },
-  'must be a JSON object',
+const expiresIn = z.custom<number | string>(isSeconds, {
+  error: ({ input }) => (input == null ? NO_LIFETIME : EXPIRES),
+})
+const FIELDS = {
+  access_token: z.custom<string>((value) => typeof value === 'string' && VISIBLE.test(value), TOKEN),
+  expires_in: expiresIn,
+  token_type: z.optional(
+    z.custom<string>((value) => typeof value === 'string' && BEARER.test(value), 'must be Bearer'),
+  ),
+  scope: z.optional(z.custom<unknown>()),
+}
+const OBJECT = 'must be a JSON object'
+const tokenResponse = z.object(FIELDS, OBJECT)
+/** Of an endpoint that need not say how long its tokens live. */
+const tokenResponseWithoutLifetime = z.object(
+  { ...FIELDS, expires_in: z.optional(z.nullable(expiresIn)) },
+  OBJECT,
 )
 
 /**
@@ -82,16 +89,21 @@ export async function readTokenResponse(
   const body = parseJson(text)
   const value = fieldOf(body, 'access_token')
   if (typeof value === 'string') secrets.add(value) // even if the response is invalid
-  const parsed = z.safeParse(tokenResponse, body)
-  const expiresIn = parsed.data?.expires_in
-  const lifetimeMs = expiresIn == null ? lifetimeIfMissingMs : Number(expiresIn) * 1000
-  if (!parsed.success || lifetimeMs === undefined) {
+  const parsed = z.safeParse(
+    lifetimeIfMissingMs === undefined ? tokenResponse : tokenResponseWithoutLifetime,
+    body,
+  )
+  if (!parsed.success) {
     const oauth = oauthErrorIn(text, response, secrets)
-    return oauth.error === undefined
-      ? { kind: 'invalid', issues: issuesIn(parsed.error, body, lifetimeIfMissingMs) }
-      : { kind: 'error', oauth }
+    if (oauth.error !== undefined) return { kind: 'error', oauth }
+    const { issues } = parsed.error
+    return {
+      kind: 'invalid',
+      issues: issues.map(({ path, message }) => ({ field: String(path[0] ?? 'body'), reason: message })),
+    }
   }
-  const { access_token, scope } = parsed.data
+  const { access_token, expires_in, scope } = parsed.data
+  const lifetimeMs = expires_in == null ? (lifetimeIfMissingMs ?? 0) : Number(expires_in) * 1000
   const token = {
     value: access_token,
     scope: typeof scope === 'string' ? scope : undefined,
@@ -99,21 +111,6 @@ export async function readTokenResponse(
     sentAt,
   }
   return { kind: 'token', token }
-}
-
-/** What is wrong with each field. */
-function issuesIn(
-  error: z.core.$ZodError | undefined,
-  body: unknown,
-  lifetimeIfMissingMs: number | undefined,
-): ResponseIssue[] {
-  const issues = (error?.issues ?? []).map(({ path, message }) => ({
-    field: String(path[0] ?? 'body'),
-    reason: message,
-  }))
-  const isObject = issues[0]?.field !== 'body'
-  const isMissing = isObject && fieldOf(body, 'expires_in') == null && lifetimeIfMissingMs === undefined
-  return isMissing ? [...issues, { field: 'expires_in', reason: NO_LIFETIME }] : issues
 }
 
 /** The body's text; undefined if it is longer than 64 KiB after decompression, which ends the reading. */

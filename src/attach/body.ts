@@ -30,6 +30,11 @@ export function isNodeStream(body: unknown): body is NodeStream {
   return isObject(body) && 'pipe' in body && 'off' in body
 }
 
+/** Whether nobody has begun to read a stream of Node.js: node-fetch makes the one of a Request anew from a string or a Blob. */
+export function isUnread(body: unknown): boolean {
+  return isNodeStream(body) && (body as Readable).readableFlowing === null
+}
+
 /** A ReadableStream of any realm: the global class is missing in jsdom. */
 export function isWebStream(body: unknown): body is ReadableStream {
   return isObject(body) && Object.prototype.toString.call(body) === '[object ReadableStream]'

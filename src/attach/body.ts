@@ -30,9 +30,9 @@ export function isNodeStream(body: unknown): body is NodeStream {
   return isObject(body) && 'pipe' in body && 'off' in body
 }
 
-/** Whether nobody has begun to read a stream of Node.js: node-fetch makes the one of a Request anew from a string or a Blob. */
-export function isUnread(body: unknown): boolean {
-  return isNodeStream(body) && (body as Readable).readableFlowing === null
+/** Whether a send has consumed a body. Node-fetch makes the stream that is the body of a Request anew from a string or a Blob. */
+export function isConsumed(body: unknown): boolean {
+  return !canSendAgain(body) && !(isNodeStream(body) && (body as Readable).readableFlowing === null)
 }
 
 /** A ReadableStream of any realm: the global class is missing in jsdom. */

@@ -3,7 +3,7 @@ import type { AttachOptions, FetchLike } from '../options/options.ts'
 import type { TokenProvider } from '../token/provider.ts'
 import { admit, isWithheld } from './admit.ts'
 import { type AuthorizedCall, authorize, type Rejection } from './authorize.ts'
-import { canSendAgain, isNodeStream, isObject, isUnread, isWebStream } from './body.ts'
+import { canSendAgain, isConsumed, isNodeStream, isObject, isWebStream } from './body.ts'
 import { type AttachContext, createAttachContext } from './context.ts'
 import { copyOfHeaders, findHeader, withHeader } from './headers.ts'
 import { type HeldBody, holdCopy, holdUnread, isTooLarge } from './held-body.ts'
@@ -143,9 +143,10 @@ function sendRequest(context: AttachContext, given: RequestCall): Promise<Respon
   const body = options.body ?? undefined
   const own: unknown = body === undefined && !request.bodyUsed ? request.body : undefined
   // Node-fetch clones a stream by pipes: whole only before it flows, and up to the size of their buffers.
-  const foreign = isObject(own) && !isWebStream(own) ? own : undefined
+  const hasStream = isWebStream(own)
+  const foreign = isObject(own) && !hasStream ? own : undefined
   // The first send consumes the body of a Request. In @whatwg-node/fetch, a clone is the Request itself.
-  const clone = isWebStream(own) && context.renewOnStatus.length > 0 ? request.clone() : undefined
+  const clone = hasStream && context.renewOnStatus.length > 0 ? request.clone() : undefined
   const spare = clone === request ? undefined : clone
   const isInInit = given.headers !== undefined || body !== undefined || foreign !== undefined
   const headers = given.headers ?? (isInInit ? copyOf(request.headers) : {})
@@ -154,9 +155,7 @@ function sendRequest(context: AttachContext, given: RequestCall): Promise<Respon
     url,
     api: context.destinations(url).api,
     method: options.method ?? request.method,
-    get repeatable() {
-      return isWebStream(own) ? spare !== undefined : canSendAgain(this.body) || isUnread(foreign)
-    },
+    repeatable: hasStream ? spare !== undefined : foreign !== undefined || canSendAgain(body),
     body: body ?? foreign,
     startWait: () => {
       const signal = options.signal === undefined ? request.signal : options.signal
@@ -178,13 +177,13 @@ function sendRequest(context: AttachContext, given: RequestCall): Promise<Respon
     },
     statusOf,
     rejectionOf,
-    hold,
+    hold: (response) => (isConsumed(foreign) ? undefined : hold(response)),
     settle: (response) => {
       if (isWebStream(response?.body)) sentFor.set(response.body, sent)
       return response
     },
   }
-  if (!isWebStream(own)) return authorizeStream(call, context, body)
+  if (!hasStream) return authorizeStream(call, context, body)
   const answer = authorize(call, context)
   answer.then(
     () => cancel(spare?.body),

@@ -148,7 +148,9 @@ function sendRequest(context: AttachContext, given: RequestCall): Promise<Respon
   // The first send consumes the body of a Request. In @whatwg-node/fetch, a clone is the Request itself.
   const clone = hasStream && context.renewOnStatus.length > 0 ? request.clone() : undefined
   const spare = clone === request ? undefined : clone
-  const isInInit = given.headers !== undefined || body !== undefined || foreign !== undefined
+  // An instance of a subclass may have more than a copy would have.
+  const isItself = foreign !== undefined || (request instanceof Request && request.constructor !== Request)
+  const isInInit = given.headers !== undefined || body !== undefined || isItself
   const headers = given.headers ?? (isInInit ? copyOf(request.headers) : {})
   let sent = isInInit ? request : copyOfRequest(request)
   const call: AuthorizedCall<Response, Response> = {

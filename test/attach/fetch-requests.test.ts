@@ -144,6 +144,28 @@ describe.each(Object.keys(FETCHES))('%s', (name) => {
   })
 })
 
+it.each([undefined, 'x'])(
+  'a Request of a subclass is sent itself, and again after a 401: body %s',
+  async (body) => {
+    class StoreRequest extends Request {
+      readonly store = '0042'
+    }
+    await using server = await scripted((_, response, nth) => response.writeHead(nth === 1 ? 401 : 200).end())
+    const wrapped = vi.fn<typeof fetch>((...args) => fetch(...args))
+    const request = new StoreRequest(server.url, {
+      method: 'PUT',
+      body: body ?? null,
+      headers: { 'X-Mine': '1' },
+    })
+    const tokens = provided({ current: token('first.token'), apiUrls: [server.url] })
+    expect((await createAuthFetch(tokens, { fetch: wrapped })(request)).status).toBe(200)
+    expect(wrapped.mock.calls[0]?.[0]).toBe(request)
+    const [first, second] = server.seen
+    expect([first?.headers.authorization, String(first?.body)]).toEqual(['Bearer first.token', body ?? ''])
+    expect(arrived(second as Seen)).toEqual(arrived(first as Seen))
+  },
+)
+
 describe('a Request of node-fetch', () => {
   const URL_CALLED = 'https://api.test.example/merchant/x'
 

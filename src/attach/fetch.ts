@@ -19,7 +19,8 @@ type FetchArguments = Parameters<Fetch>
  * signal also ends its wait for a token.
  *
  * Calls without a body are repeated after a 401, and calls whose body is a string, URLSearchParams, FormData, Blob,
- * ArrayBuffer, a view, or the body of a Request. Streams and generators are sent once: the caller gets the 401.
+ * ArrayBuffer, a view, or the body of a Request. Streams and generators are sent once: the caller gets the 401. So are
+ * streams and forms of the form-data package in a Request of node-fetch, and bodies of the Requests of `@whatwg-node/fetch`.
  *
  * @param tokens the provider, which any number of fetches may share
  * @param attach the header, its scheme, the statuses that renew; and `fetch`, the fetch to wrap: by default
@@ -214,7 +215,7 @@ function cancel(stream: unknown, reason?: unknown): void {
   if (isWebStream(stream) && !stream.locked) stream.cancel(reason).catch(() => {})
 }
 
-/** Whether it is a Request, of the platform or of a package, or an object with its members, which gaxios makes. */
+/** Whether it is a Request, of the platform or of a package, or an object with its members, as gaxios makes it. */
 function isRequest(value: unknown): value is Request {
   return isObject(value) && 'bodyUsed' in value
 }

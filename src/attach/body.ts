@@ -30,6 +30,11 @@ export function isNodeStream(body: unknown): body is NodeStream {
   return isObject(body) && 'pipe' in body && 'off' in body
 }
 
+/** Whether a send has consumed a body. Node-fetch makes the stream that is the body of a Request anew from a string or a Blob. */
+export function isConsumed(body: unknown): boolean {
+  return !canSendAgain(body) && !(isNodeStream(body) && (body as Readable).readableFlowing === null)
+}
+
 /** A ReadableStream of any realm: the global class is missing in jsdom. */
 export function isWebStream(body: unknown): body is ReadableStream {
   return isObject(body) && Object.prototype.toString.call(body) === '[object ReadableStream]'

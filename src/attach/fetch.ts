@@ -3,9 +3,9 @@ import type { AttachOptions, FetchLike } from '../options/options.ts'
 import type { TokenProvider } from '../token/provider.ts'
 import { admit, isWithheld } from './admit.ts'
 import { type AuthorizedCall, authorize, type Rejection } from './authorize.ts'
-import { canSendAgain, isNodeStream, isObject, isWebStream } from './body.ts'
+import { canSendAgain, isConsumed, isNodeStream, isObject, isWebStream } from './body.ts'
 import { type AttachContext, createAttachContext } from './context.ts'
-import { findHeader, withHeader } from './headers.ts'
+import { copyOfHeaders, findHeader, withHeader } from './headers.ts'
 import { type HeldBody, holdCopy, holdUnread, isTooLarge } from './held-body.ts'
 
 type Fetch = typeof fetch
@@ -19,7 +19,8 @@ type FetchArguments = Parameters<Fetch>
  * signal also ends its wait for a token.
  *
  * Calls without a body are repeated after a 401, and calls whose body is a string, URLSearchParams, FormData, Blob,
- * ArrayBuffer, a view, or the body of a Request. Streams and generators are sent once: the caller gets the 401.
+ * ArrayBuffer, a view, or the body of a Request. Streams and generators are sent once: the caller gets the 401. So are
+ * streams and forms of the form-data package in a Request of node-fetch, and bodies of the Requests of `@whatwg-node/fetch`.
  *
  * @param tokens the provider, which any number of fetches may share
  * @param attach the header, its scheme, the statuses that renew; and `fetch`, the fetch to wrap: by default
@@ -81,10 +82,9 @@ function fetchWithToken(context: AttachContext, wrapped: FetchLike, args: FetchA
       return response
     })
   }
-  // Its members are getters, which the copy below would miss.
-  if (isRequest(init)) return fetchWithToken(context, wrapped, [new Request(input, init)])
 
-  const options: RequestInit = { ...init } // now, because callers fill one object for many calls
+  // Now, because callers fill one object for many calls.
+  const options: RequestInit = isRequest(init) ? initOf(init) : { ...init }
   // On a redirect to another origin, fetch removes no header but Authorization.
   if (!context.isAuthorization && (options.redirect ?? request?.redirect) !== 'error')
     options.redirect = 'manual'
@@ -135,48 +135,67 @@ function sendUrl(context: AttachContext, { wrapped, url, options, headers }: Url
   return authorizeStream(call, context, body)
 }
 
-/** Sends a Request. The token is where the headers of the call are: on a copy of it, which has all the others, or in the init. */
+/**
+ * Sends a Request. The token is where the headers of the call are: on a copy of it, which has all the others, or in the
+ * init. A Request that cannot be copied whole is sent itself, with the token in the init.
+ */
 function sendRequest(context: AttachContext, given: RequestCall): Promise<Response> {
   const { wrapped, url, options, request, isAlone } = given
   const body = options.body ?? undefined
-  const hasOwnBody = body === undefined && !!request.body && !request.bodyUsed
-  // The first send consumes the body of a Request.
-  const spare = hasOwnBody && context.renewOnStatus.length > 0 ? request.clone() : undefined
-  const isInInit = given.headers !== undefined || body !== undefined
+  const own: unknown = body === undefined && !request.bodyUsed ? request.body : undefined
+  // Node-fetch clones a stream by pipes: whole only before it flows, and up to the size of their buffers.
+  const hasStream = isWebStream(own)
+  const foreign = isObject(own) && !hasStream ? own : undefined
+  // The first send consumes the body of a Request. In @whatwg-node/fetch, a clone is the Request itself.
+  const clone = hasStream && context.renewOnStatus.length > 0 ? request.clone() : undefined
+  const spare = clone === request ? undefined : clone
+  // An instance of a subclass may have more than a copy would have.
+  const isItself = foreign !== undefined || (request instanceof Request && request.constructor !== Request)
+  const isInInit = given.headers !== undefined || body !== undefined || isItself
   const headers = given.headers ?? (isInInit ? copyOf(request.headers) : {})
-  let sent: Request | undefined
+  let sent = isInInit ? request : copyOfRequest(request)
   const call: AuthorizedCall<Response, Response> = {
     url,
     api: context.destinations(url).api,
     method: options.method ?? request.method,
-    repeatable: canSendAgain(body),
-    body,
+    repeatable: hasStream ? spare !== undefined : foreign !== undefined || canSendAgain(body),
+    body: body ?? foreign,
     startWait: () => {
       const signal = options.signal === undefined ? request.signal : options.signal
       return { signal: signal ?? undefined, end: () => {} }
     },
-    send: ({ token, body: bodyToSend, isLast }) => {
+    send: ({ token, body: bodyToSend, rejected, isLast }) => {
       const header = context.headerFor(token)
-      // In Node.js, the signal of a clone aborts nothing after a garbage collection.
-      if (sent && spare) sent = copyOfRequest(isLast ? spare : spare.clone(), { signal: request.signal })
-      else sent = isInInit ? request : copyOfRequest(request)
+      if (rejected.length > 0) {
+        if (spare !== undefined) sent = copyOfClone(isLast ? spare : spare.clone(), request)
+        else if (!isInInit) sent = copyOfRequest(request)
+      }
       if (isInInit) {
-        const parts = { headers: withHeader(headers, header), body: bodyToSend as NonNullable<typeof body> }
-        return Promise.resolve(wrapped(sent, { ...options, ...parts }))
+        const init: RequestInit = { ...options, headers: withHeader(headers, header) }
+        if (bodyToSend !== foreign) init.body = bodyToSend as NonNullable<typeof body>
+        return Promise.resolve(wrapped(sent, init))
       }
       sent.headers.set(header.name, header.value)
       return Promise.resolve(isAlone ? wrapped(sent) : wrapped(sent, { ...options }))
     },
     statusOf,
     rejectionOf,
-    hold,
+    hold: (response) => (isConsumed(foreign) ? undefined : hold(response)),
     settle: (response) => {
-      if (sent !== undefined && isWebStream(response?.body)) sentFor.set(response.body, sent)
+      if (isWebStream(response?.body)) sentFor.set(response.body, sent)
       return response
     },
   }
-  const answer = authorizeStream(call, context, hasOwnBody ? request.body : body)
-  return spare === undefined ? answer : answer.finally(() => cancel(spare.body))
+  if (!hasStream) return authorizeStream(call, context, body)
+  const answer = authorize(call, context)
+  answer.then(
+    () => cancel(spare?.body),
+    (error: unknown) => {
+      cancel(sent.body, error) // its client may have rejected before it read any of it
+      cancel(spare?.body, error)
+    },
+  )
+  return answer
 }
 
 /** Makes a call; a stream that is its body is canceled if the call ends early, as by fetch. */
@@ -192,14 +211,37 @@ function authorizeStream(
   })
 }
 
-/** The body of a Request of node-fetch is a stream of Node.js. */
 function cancel(stream: unknown, reason?: unknown): void {
   if (isWebStream(stream) && !stream.locked) stream.cancel(reason).catch(() => {})
 }
 
-/** Whether it is a Request, of the platform or of the undici package. */
+/** Whether it is a Request, of the platform or of a package, or an object with its members, as gaxios makes it. */
 function isRequest(value: unknown): value is Request {
   return isObject(value) && 'bodyUsed' in value
+}
+
+/** The members of an init that are getters of a Request. */
+const MEMBERS = [
+  'method',
+  'headers',
+  'body',
+  'duplex',
+  'signal',
+  'redirect',
+  'referrer',
+  'referrerPolicy',
+  'mode',
+  'credentials',
+  'cache',
+  'integrity',
+  'keepalive',
+]
+
+/** What a fetch of any class reads from a Request in the place of an init. */
+function initOf(request: Request): RequestInit {
+  const init: Record<string, unknown> = { ...request } // such as the agent of node-fetch
+  for (const name of MEMBERS) init[name] = Reflect.get(request, name)
+  return init
 }
 
 /**
@@ -208,11 +250,25 @@ function isRequest(value: unknown): value is Request {
  */
 const sentFor = new WeakMap<ReadableStream, Request>()
 
-/** A copy that has everything of a Request, in its class, which may be that of the undici package. */
+/** A copy that has everything of a Request, in its class, which may be that of a package. */
 function copyOfRequest(request: Request, init?: RequestInit): Request {
   const isGlobal: boolean = request instanceof Request
   const OwnRequest = isGlobal ? Request : (request.constructor as typeof Request)
-  return new OwnRequest(request, init)
+  const copy = new OwnRequest(request, init)
+  // @whatwg-node/fetch shares them.
+  if (copy.headers === request.headers)
+    Object.defineProperty(copy, 'headers', { value: copyOf(request.headers) })
+  return copy
+}
+
+/** A copy of a clone of a Request that has everything of that Request. */
+function copyOfClone(clone: Request, request: Request): Request {
+  // In Node.js, the signal of a clone aborts nothing after a garbage collection. An init resets the referrer.
+  const { signal, referrer, referrerPolicy } = request
+  const copy = copyOfRequest(clone, { signal, referrer, referrerPolicy }) as Request & Record<symbol, unknown>
+  // In Node.js 22, a clone lacks the dispatcher, which is a property with a symbol.
+  for (const key of Object.getOwnPropertySymbols(request)) copy[key] ??= (request as typeof copy)[key]
+  return copy
 }
 
 type RequestHeaders = Record<string, string> | Headers
@@ -220,6 +276,9 @@ type RequestHeaders = Record<string, string> | Headers
 /** A record is not parsed here. A `Headers` keeps the case of the names. */
 function copyOf(given: NonNullable<RequestInit['headers']>): RequestHeaders {
   if (!(Symbol.iterator in given)) return { ...(given as Record<string, string>) }
+  const isGlobal: boolean = given instanceof Headers
+  if (!isGlobal && Object.prototype.toString.call(given) === '[object Headers]')
+    return copyOfHeaders(given as unknown as Headers)
   const copy = new Headers(given)
   // Mocks of fetch (msw, nock) replace Headers: a copy lacks what was not set through their class.
   for (const [name = '', value = ''] of given) if (!copy.has(name)) copy.set(name, value)

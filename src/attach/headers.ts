@@ -43,7 +43,7 @@ export function withHeader<Form extends HeaderRecord | HeaderList | Headers>(
   { name, key, value }: Header,
 ): Form {
   if (isHeaders(headers)) {
-    const copy = new Headers(headers)
+    const copy = copyOfHeaders(headers)
     copy.set(name, value)
     return copy as Form
   }
@@ -71,7 +71,14 @@ export function isHeaderList(headers: unknown): headers is HeaderList {
   return Array.isArray(headers)
 }
 
-/** Not by its class, which each call would look up, and which may be that of the undici package. */
+/** A copy in its class: that of node-fetch 2 keeps the case of the names. */
+export function copyOfHeaders(headers: Headers): Headers {
+  const isGlobal: boolean = headers instanceof Headers
+  const OwnHeaders = isGlobal ? Headers : (headers.constructor as typeof Headers)
+  return new OwnHeaders(headers)
+}
+
+/** Not by its class, which each call would look up, and which may be that of a package. */
 function isHeaders(headers: HeaderRecord | HeaderList | Headers): headers is Headers {
   return typeof (headers as Headers).append === 'function'
 }

@@ -5,7 +5,6 @@ import v8 from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import type { TokenProvider } from 'merchant-auth'
 import nock from 'nock'
-import { Request as UndiciRequest, fetch as undiciFetch } from 'undici'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { MAX_HELD_BYTES } from '../../src/attach/held-body.ts'
 import { createAuthFetch } from '../../src/index.ts' // the wrapper of the tests is not found as the global fetch
@@ -70,8 +69,6 @@ describe('a call is sent as the caller made it, and with the token, given', () =
   const calls: Record<string, (url: string) => [string | URL | Request, RequestInit?]> = {
     'a string': (url) => [url, { ...given, headers }],
     'a URL': (url) => [new URL(url), { ...given, headers }],
-    'a Request': (url) => [new Request(url, { ...given, headers })],
-    'a Request as init': (url) => [url, new Request(ELSEWHERE, { ...given, headers })],
     'a Request and an init': (url) => [new Request(url, { body: 'y', method: 'POST', headers }), given],
     'headers in pairs': (url) => [url, { ...given, headers: [['X-Mine', '1']] }],
     'headers in a Headers': (url) => [url, { ...given, headers: new Headers(headers) }],
@@ -85,48 +82,6 @@ describe('a call is sent as the caller made it, and with the token, given', () =
     expect(headers).toMatchObject({ 'x-mine': '1', authorization: AUTHORIZATION })
     expect(rawHeaders).toContain('X-Mine') // some servers know one case only
   })
-
-  it('an undici fetch and its Request', async () => {
-    await using server = await scripted((_, response) => response.end())
-    const tokens = provided({ current, apiUrls: [server.url] })
-    const authFetch = createAuthFetch(tokens, { fetch: undiciFetch as unknown as typeof fetch })
-    const request = new UndiciRequest(server.url, { ...given, headers }) as unknown as Request
-    expect((await authFetch(request)).status).toBe(200)
-    const [{ method, headers: sent, body } = { headers: {}, body: '' } as never] = server.seen
-    expect([method, String(body)]).toEqual(['PUT', 'x'])
-    expect(sent).toMatchObject({ 'x-mine': '1', authorization: AUTHORIZATION })
-  })
-})
-
-it('a Request whose class has streams of Node.js is sent again as it was, as with node-fetch', async () => {
-  class NodeRequest {
-    readonly url = URL_CALLED
-    readonly method = 'POST'
-    readonly bodyUsed = false
-    readonly signal = null
-    readonly body = Readable.from(['x'])
-    readonly headers: Headers
-    constructor(from?: NodeRequest) {
-      this.headers = new Headers(from?.headers ?? { 'x-mine': '1' })
-    }
-    clone() {
-      return new NodeRequest(this)
-    }
-  }
-  const wrapped = answering({ status: 401, headers: new Headers(), body: Readable.from(['no']) } as never)
-  await createAuthFetch(TOKENS, { fetch: wrapped })(new NodeRequest() as never)
-  const sent = wrapped.mock.calls.map(([request]) => request as Request)
-  expect(sent.every((request) => request instanceof NodeRequest)).toBe(true)
-  expect(sent.map(({ headers }) => [...headers])).toEqual([
-    [
-      ['authorization', AUTHORIZATION],
-      ['x-mine', '1'],
-    ],
-    [
-      ['authorization', 'Bearer second.token'],
-      ['x-mine', '1'],
-    ],
-  ])
 })
 
 describe('the wrapped fetch', () => {
@@ -368,6 +323,30 @@ describe('the body of a Request', () => {
     await settled()
     expect(cancel).toHaveBeenCalledOnce()
   })
+
+  it.each([
+    ['the first send', [401], 1],
+    ['the first send, and no second one could follow', [], 1],
+    ['the second send', [401], 2],
+  ])(
+    'is canceled at its source if the wrapped fetch rejects before it reads: %s',
+    async (_, statuses, nth) => {
+      const [cancel, failure] = [vi.fn(), new Error('the circuit is open')]
+      let sends = 0
+      const wrapped: typeof fetch = async (input) => {
+        sends += 1
+        if (sends === nth) throw failure
+        void (input as Request).body?.cancel()
+        return new Response('', { status: 401 })
+      }
+      const body = new ReadableStream({ cancel })
+      const request = new Request(URL_CALLED, { method: 'POST', body, duplex: 'half' } as RequestInit)
+      const authFetch = createAuthFetch(TOKENS, { fetch: wrapped, renewOnStatus: statuses })
+      expect(await rejectionOf(authFetch(request))).toBe(failure)
+      await settled()
+      expect(cancel).toHaveBeenCalledOnce()
+    },
+  )
 
   it('is still there when the call has ended, for a mocked fetch that keeps the Requests', async () => {
     const requests: Request[] = []

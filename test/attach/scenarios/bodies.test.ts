@@ -87,15 +87,9 @@ it.each(WITH_FORMS)(
 )
 
 describe('the body of a Request', () => {
-  const bodies: Record<string, () => NonNullable<RequestInit['body']>> = {
-    'a string': () => 'of a Request',
-    'a Blob': () => new Blob(['of a Request']),
-    'a stream': () => new Blob(['of a ', 'Request']).stream(),
-  }
-  it.each(Object.entries(bodies))('is sent again after a 401: %s', async (_, make) => {
+  it('is sent again after a 401 if it is a Blob', async () => {
     reject401()
-    const init = { method: 'POST', body: make(), duplex: 'half' } as const
-    const url = new Request(ground.env.merchantUrl, init)
+    const url = new Request(ground.env.merchantUrl, { method: 'POST', body: new Blob(['of a Request']) })
     expect((await FETCH.create(ground.tokens)({ url })).status).toBe(200)
     expect(ground.sent().map(({ body }) => String(body))).toEqual(['of a Request', 'of a Request'])
   })

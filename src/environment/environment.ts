@@ -247,7 +247,10 @@ export function defineEnvironments<const T extends Readonly<Record<string, Envir
 }
 
 /** A frozen copy of an environment, without any other properties. */
-export function frozenEnvironment<T extends Environment>(environment: T, name = environment.name): T {
+export function frozenEnvironment<T extends Environment>(
+  environment: T,
+  name: string | undefined = environment.name,
+): T {
   const { authUrl, tokenPath, audience, apiUrls, allowInsecureRequests } = environment
   const copy = Object.freeze({
     ...(name === undefined ? undefined : { name }),

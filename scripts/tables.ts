@@ -16,6 +16,15 @@ const PAGE = Object.fromEntries(
   ]),
 )
 
+/** What the page calls the refusals that have neither an error nor a status of their own. */
+const REFUSALS_WITHOUT_SIGN: Readonly<Record<string, string>> = {
+  fields: '`400`, `422` without a reason',
+  basic: '`WWW-Authenticate: Basic`',
+  assertion: 'an assertion rejected',
+  'no-audience': 'these, to a request without `audience`',
+  other: 'any other',
+}
+
 /** The tables, by their names. */
 export const TABLES: Readonly<Record<string, () => string>> = {
   options: () =>
@@ -47,7 +56,7 @@ export const TABLES: Readonly<Record<string, () => string>> = {
       ['`error`, status', 'what to do', '`retryable`'],
       Object.entries<Refusal>(REFUSAL_KINDS).map(([kind, { errors = [], statuses = [], ...row }]) => [
         [...errors, ...statuses].map((sign) => `\`${sign}\``).join(', ') ||
-          (kind === 'assertion' ? 'an assertion rejected' : 'other'),
+          (REFUSALS_WITHOUT_SIGN[kind] ?? kind),
         actionOf(
           row.advice.replaceAll('{credential}', kind === 'assertion' ? 'clientAssertion' : 'clientSecret'),
         ),

@@ -248,6 +248,13 @@ export const NETWORK_FAILURES: Readonly<Record<string, NetworkRow>> = {
       'Check the port in {authUrl}, or in HTTPS_PROXY, whether the service is running, and what firewalls reject.',
   },
   'too-many-files': { step: 'program', codes: ['EMFILE', 'ENFILE'] },
+  'not-mocked': {
+    step: 'connection',
+    codes: ['ERR_NOCK_NO_MATCH', 'Nock: *'],
+    advice:
+      'Mock the token request, too, as often as it is sent, or use createStaticTokenProvider: ' +
+      'merchant-auth/docs/troubleshooting.md#test-environments.',
+  },
   'one-of-several-addresses': {
     step: 'connection',
     codes: ['ETIMEDOUT of several addresses'],

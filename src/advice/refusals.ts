@@ -65,7 +65,7 @@ export const REFUSAL_KINDS: Readonly<Record<RefusalKind, Refusal>> = {
   'server-501': {
     statuses: [501],
     isTemporary: true,
-    advice: 'Check {authUrl}, or, in a test, what it mocks: nothing at this URL takes a POST.',
+    advice: 'Check {authUrl}, or, in a test, mock the token request, too: nothing at this URL takes a POST.',
   },
   format: {
     statuses: [406, 415], // of Spotify with server_error

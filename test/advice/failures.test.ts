@@ -55,6 +55,12 @@ const NETWORK: readonly (readonly [kind: string, sign: Sign, leads: string])[] =
   ['nothing-listens-here', { code: 'ECONNREFUSED', isLoopback: true }, 'sandbox'],
   ['nothing-listens', { code: 'ECONNREFUSED' }, 'whether the service is running'],
   ['too-many-files', { code: 'EMFILE' }, 'its environment'],
+  ['not-mocked', { code: 'ERR_NOCK_NO_MATCH' }, 'Mock the token request'],
+  [
+    'not-mocked',
+    { code: 'ENETUNREACH', message: 'Nock: Disallowed net connect for "a"' },
+    'Mock the token request',
+  ],
   ['one-of-several-addresses', { code: 'ETIMEDOUT', addresses: 2 }, 'autoselection-attempt-timeout'],
   ['no-connection', { code: 'ETIMEDOUT' }, 'firewalls and proxies'],
 ]
@@ -70,7 +76,7 @@ const REFUSED: readonly (readonly [
   ['server', 503, {}, 'in trouble'],
   ['server', 400, { error: 'temporarily_unavailable' }, 'in trouble'],
   ['server-500', 500, {}, 'a wrong client ID or secret'],
-  ['server-501', 501, {}, 'what it mocks'],
+  ['server-501', 501, {}, 'mock the token request'],
   ['format', 415, {}, "bodyFormat: 'form'"],
   ['format', 400, { detail: 'no grant_type' }, "bodyFormat: 'form'"],
   ['format', 400, { detail: 'client_id is required' }, "tokenEndpointAuthMethod: 'client_secret_basic'"],
@@ -240,7 +246,7 @@ const OF_ERRORS = ROWS.filter(({ kind }) => !OF_CHECK.includes(kind))
 
 describe('the text', () => {
   const ACTIONS =
-    /^(?:(?:If|With) [^,]+, )?(?:Add|Ask|Call|Change|Check|Close|Compare|Connect|Correct|Find|Import|Let|Log|Make room|Name|Pass|Raise|Read|Return|Run|Set|Start|Try again|Use|Wait)\b/i
+    /^(?:(?:If|With) [^,]+, )?(?:Add|Ask|Call|Change|Check|Close|Compare|Connect|Correct|Find|Import|Let|Log|Make room|Mock|Name|Pass|Raise|Read|Return|Run|Set|Start|Try again|Use|Wait)\b/i
 
   /** Words that are the name of an option. */
   const NAMES = ['authUrl', 'clientId', 'audience', 'tokenParameters', 'timeoutMs', 'lifetimeIfMissingMs']

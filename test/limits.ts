@@ -24,19 +24,19 @@ const ROWS: Readonly<Record<string, readonly Row[]>> = {
       'FIRST_COOLDOWN_MS',
       REQUEST_LIMITS,
       'the cooldown after a first failure; it doubles with each further one',
-      '- **Cooldown**: #, doubling',
+      '- **Cooldown** after a failed token request: #, doubled',
     ],
     [
       'MAX_COOLDOWN_TEMPORARY_MS',
       REQUEST_LIMITS,
       'the longest cooldown after a failure that waiting may fix',
-      'doubling to #, or to',
+      'by each further one up to #;',
     ],
     [
       'MAX_COOLDOWN_LASTING_MS',
       REQUEST_LIMITS,
       'the longest cooldown after a failure that waiting rarely fixes',
-      ', or to # after a 4xx',
+      '; up to # if waiting does not help (4xx,',
     ],
     [
       'MAX_RETRY_AFTER_MS',
@@ -48,13 +48,13 @@ const ROWS: Readonly<Record<string, readonly Row[]>> = {
       'FIRST_COOLDOWN_429_MS',
       REQUEST_LIMITS,
       'the cooldown after a first 429 that names no time; it doubles with each further 429',
-      'one more in a row: #, doubling with each further 429',
+      'not the first in a row: #, doubled by each further 429',
     ],
     [
       'MAX_COOLDOWN_429_MS',
       REQUEST_LIMITS,
       'the longest cooldown after a 429 that names no time',
-      'with each further 429 to #, or',
+      'by each further 429 up to #, or',
     ],
     [
       'MIN_RETRY_AFTER_429_MS',
@@ -81,7 +81,7 @@ const ROWS: Readonly<Record<string, readonly Row[]>> = {
       'REFILL_MS',
       REQUEST_LIMITS,
       'how long it takes until the bucket gets a renewal back',
-      'of which one comes back every #;',
+      'and gets one back every #;',
       'if the bucket is empty (#)',
     ],
     [
@@ -105,7 +105,7 @@ const ROWS: Readonly<Record<string, readonly Row[]>> = {
       REQUEST_LIMITS,
       'how long after the last renewal a 401 renews, whatever the API accepts',
       'in any case if it comes # after the last renewal',
-      'without checking the token (#)',
+      'accepts any token (#)',
     ],
   ],
   'token/limits/request-limits.ts': [

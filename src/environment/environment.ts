@@ -9,7 +9,10 @@ export type Environment = EnvironmentAddresses & (WithAudience | WithTokenPath)
 
 /** What is requested where the token endpoint has the service's own path. @inline */
 export interface WithAudience {
-  /** The audience to request tokens for, usually a URL. It is sent unchanged; with a `tokenPath` it may be absent. */
+  /**
+   * The audience to request tokens for, usually a URL. It is sent unchanged; with a `tokenPath`, even `/oauth/token`, it may be
+   * absent.
+   */
   readonly audience: string
   /**
    * The path of the token endpoint, which is appended to `authUrl`: begins with one `/`, without a query or a fragment. A slash

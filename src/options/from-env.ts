@@ -40,8 +40,8 @@ export type OptionsFromEnv<Name extends string = 'merchant' | 'inStore'> = Token
  * - `MERCHANT_AUTH_CLIENT_ID`: `clientId`
  * - `MERCHANT_AUTH_CLIENT_SECRET`: `clientSecret`, without line breaks at its end. Many tools replace a `$` in a `.env` file: put
  *   such a secret into a file
- * - `MERCHANT_AUTH_CLIENT_SECRET_FILE`: instead, a file that contains the secret, such as a Docker or Kubernetes secret. It must
- *   exist at startup, and is read before every token request, so that a new secret needs no restart
+ * - `MERCHANT_AUTH_CLIENT_SECRET_FILE`: instead, a file with the secret, such as a Docker or Kubernetes secret; line breaks at its
+ *   end do not count. It must exist at startup, and is read before every token request, so that a new secret needs no restart
  * - `MERCHANT_AUTH_CLIENT_ASSERTION_FILE`: instead of a secret, a file that contains a signed JWT, read before every attempt
  * - `MERCHANT_AUTH_TOKEN_ENDPOINT_AUTH_METHOD`: `tokenEndpointAuthMethod`
  * - `MERCHANT_AUTH_BODY_FORMAT`: `bodyFormat`
@@ -52,8 +52,9 @@ export type OptionsFromEnv<Name extends string = 'merchant' | 'inStore'> = Token
  * - `MERCHANT_AUTH_REFRESH_AHEAD_MS`: `refreshAheadMs`
  * - `MERCHANT_AUTH_EXPIRY_MARGIN_MS`: `expiryMarginMs`
  * - `MERCHANT_AUTH_STORE`: `store`, the path of a directory such as `/var/lib/my-service/tokens`; a relative one has a separator
- *   or begins with a dot. Or the URL of a Redis (in its password `/` is `%2F`, `#` `%23`, `?` `%3F`, `%` `%25`), for which you pass
- *   your client: `{ ...optionsFromEnv(), store: createRedisTokenStore(client) }`. With an assertion, pass `encryptionKeys`, too
+ *   or begins with a dot. Or the URL of a Redis, its user name and password percent-encoded. A program also passes a client:
+ *   `{ ...optionsFromEnv(), store: createRedisTokenStore(client) }`; `check` and `token` connect by themselves. With an assertion,
+ *   pass `encryptionKeys`, too
  *
  * The inspect and JSON output of the result does not contain the secret.
  *

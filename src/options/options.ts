@@ -95,8 +95,8 @@ export interface GeneralOptions {
    */
   readonly retries?: number | undefined
   /**
-   * How long (ms, 0 to 2^31-1) before `expiryMarginMs` begins the token is renewed in the background, shortened by a random 0
-   * to 25 % for each token. 0 disables background renewal. Capped at 50 % of the lifetime.
+   * The token is renewed in the background this long (ms, 0 to 2^31-1) before `expiryMarginMs` begins; for each token, the time
+   * is 0 to 25 % shorter, at random. 0 disables background renewal. Capped at 50 % of the lifetime.
    * @default min(3_600_000, 20 % of the lifetime)
    */
   readonly refreshAheadMs?: number | undefined

@@ -1,9 +1,10 @@
 /**
  * How often the 401s of one API may renew the token.
  *
- * Out of doubt, each 401 renews. From a renewal on, the API is in doubt until a call that is repeated with the new token is not
- * rejected: meanwhile a 401 may be about its call, such as a store id that the account does not have. One number, n, then holds
- * renewals back: n 401s in a row, and n seconds. Whatever helps, a bucket limits how many renewals follow one another.
+ * While an API is not in doubt, each 401 renews. From a renewal on, it is in doubt until a call that is repeated with the new
+ * token is not rejected: meanwhile a 401 may be about its call, such as a store id that the account does not have. One number,
+ * n, then holds renewals back: n 401s in a row, and n seconds. Whatever helps, a bucket limits how many renewals follow one
+ * another.
  */
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../base/clock.ts'
 
@@ -11,7 +12,7 @@ import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../base/clock.ts'
 export const BUCKET = 8
 /** How long it takes until the bucket gets one back. */
 export const REFILL_MS: number = 40 * MINUTE_MS
-/** n after a renewal that began out of doubt. It doubles with each further one that failed or did not help. */
+/** n after a renewal that put the API in doubt. It doubles with each further one that failed or did not help. */
 export const FIRST_DOUBT = 4
 export const MAX_DOUBT = 64
 /** With a few 401s in a row, a revoked token is found after this time. */
@@ -136,7 +137,7 @@ export class Renewals {
     this.#doubt = Math.max(this.#doubt, doubt)
   }
 
-  /** Whether n 401s have come in a row, out of doubt any, or a few for a minute. */
+  /** Whether n 401s have come in a row, any while not in doubt, or a few for a minute. */
   #isLongRow(now: number): boolean {
     const { count, since, least } = this.#row
     return count >= this.#doubt || (count >= least && now - since >= MAX_ROW_MS)

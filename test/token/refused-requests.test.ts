@@ -1,5 +1,6 @@
 /** A token endpoint that counts refused requests, too, and says nothing but 429: it recovers, and so do all processes. */
 import { describe, expect, it } from 'vitest'
+import { PATIENCE_MS } from '../support/patience.ts'
 import { withoutJitter } from './harness.ts'
 import { DAY_MS, HOUR_MS, type Service, type SetUp, simulate } from './spent-quota.ts'
 
@@ -28,7 +29,7 @@ describe('a token endpoint whose quota of 10 an hour was spent at a deployment',
     ['4 with a store', { processes: 4, service: DAILY, shared: true }, SOON_MIN, 12],
     ['100 with a store', { processes: 100, service: DAILY, shared: true, callEveryMs: 60_000 }, SOON_MIN, 12],
     ['4 with a store, sliding', { processes: 4, service: SLIDING, shared: true }, SOON_MIN, 60],
-  ])('serves all processes again: %s', async (_, setUp, mostMin, mostRequests) => {
+  ])('serves all processes again: %s', { timeout: PATIENCE_MS }, async (_, setUp, mostMin, mostRequests) => {
     const day = await simulate({ ...setUp, spent: 10 })
     expect(day.downMin).toBeLessThanOrEqual(mostMin)
     expect(day.requests).toBeLessThanOrEqual(mostRequests)

@@ -88,11 +88,11 @@ const ROWS: Readonly<Record<string, readonly Row[]>> = {
       'FIRST_DOUBT',
       REQUEST_LIMITS,
       'n, the 401s in a row and the seconds that renew in doubt; it doubles with each renewal that failed or did not help',
-      'n is #, and doubles',
+      'n is #; each further renewal',
       'in doubt, n = #',
       'at 0, #, 12, 28, 60',
     ],
-    ['MAX_DOUBT', REQUEST_LIMITS, 'the largest n', 'does not help, to #.'],
+    ['MAX_DOUBT', REQUEST_LIMITS, 'the largest n', 'does not help doubles it, to #.'],
     [
       'MAX_ROW_MS',
       REQUEST_LIMITS,

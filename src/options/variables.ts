@@ -187,15 +187,18 @@ export function readVariables(
   return problems.map((problem) => ofVariable(problem, variables))
 }
 
-/** What else is read, and how. */
-const READERS = {
+/** The options that are read in a way of their own. */
+type ReadByItself = `environment.${string}` | 'clientId' | 'clientSecret' | 'tokenParameters' | 'store'
+
+/** How the others are read. */
+const READERS: Readonly<Record<Exclude<keyof typeof VARIABLES, ReadByItself>, (text: string) => unknown>> = {
   timeoutMs: Number,
   refreshAheadMs: Number,
   expiryMarginMs: Number,
   bodyFormat: String,
   tokenEndpointAuthMethod: String,
-  lifetimeIfMissingMs: (seconds: string) => Number(seconds) * 1000,
-} as const
+  lifetimeIfMissingMs: (seconds) => Number(seconds) * 1000,
+}
 
 /** Always a function if one is set, because inspect would show a string. */
 function credentialFrom(

@@ -84,11 +84,13 @@ function fetchWithToken(context: AttachContext, wrapped: FetchLike, args: FetchA
   }
 
   // Now, because callers fill one object for many calls.
+  const spare = isRequest(init) ? spareOf(context, init, init.body) : undefined
   const options: RequestInit = isRequest(init) ? initOf(init) : { ...init }
   // On a redirect to another origin, fetch removes no header but Authorization.
   if (!context.isAuthorization && (options.redirect ?? request?.redirect) !== 'error')
     options.redirect = 'manual'
-  if (request === undefined) return sendUrl(context, { wrapped, url, options, headers: initHeaders ?? {} })
+  if (request === undefined)
+    return sendUrl(context, { wrapped, url, options, spare, headers: initHeaders ?? {} })
   const isAlone = init === undefined && options.redirect === undefined
   return sendRequest(context, { wrapped, url, options, request, isAlone, headers: initHeaders })
 }
@@ -102,6 +104,8 @@ interface GivenCall {
 
 interface UrlCall extends GivenCall {
   readonly headers: RequestHeaders
+  /** A clone of the Request that is the init. */
+  readonly spare: Request | undefined
 }
 
 interface RequestCall extends GivenCall {
@@ -113,18 +117,22 @@ interface RequestCall extends GivenCall {
 }
 
 /** Sends a call of a URL, with the token in its init. */
-function sendUrl(context: AttachContext, { wrapped, url, options, headers }: UrlCall): Promise<Response> {
+function sendUrl(
+  context: AttachContext,
+  { wrapped, url, options, spare, headers }: UrlCall,
+): Promise<Response> {
   const body = options.body ?? undefined
   const call: AuthorizedCall<Response, Response> = {
     url,
     api: context.destinations(url).api,
     method: options.method ?? 'GET',
-    repeatable: canSendAgain(body),
+    repeatable: spare !== undefined || canSendAgain(body),
     body,
     startWait: () => ({ signal: options.signal ?? undefined, end: () => {} }),
-    send: ({ token, body: bodyToSend }) => {
+    send: ({ token, body: bodyToSend, rejected, isLast }) => {
       const sentOptions: RequestInit = { ...options, headers: withHeader(headers, context.headerFor(token)) }
       if (body !== undefined) sentOptions.body = bodyToSend as typeof body
+      if (spare !== undefined && rejected.length > 0) sentOptions.body = (isLast ? spare : spare.clone()).body
       return Promise.resolve(wrapped(url, sentOptions))
     },
     statusOf,
@@ -132,7 +140,17 @@ function sendUrl(context: AttachContext, { wrapped, url, options, headers }: Url
     hold,
     settle,
   }
-  return authorizeStream(call, context, body)
+  return isWebStream(body)
+    ? withStreams(authorize(call, context), () => [body], spare)
+    : authorize(call, context)
+}
+
+/** A clone of a Request for further sends of its body, which the first one consumes. In @whatwg-node/fetch, it is the Request itself. */
+function spareOf({ renewOnStatus }: AttachContext, request: Request, body: unknown): Request | undefined {
+  const isOne = Object.prototype.toString.call(request) === '[object Request]' // not an object with its members
+  if (!isOne || !isWebStream(body) || renewOnStatus.length === 0) return undefined
+  const clone = request.clone()
+  return clone === request ? undefined : clone
 }
 
 /**
@@ -146,11 +164,11 @@ function sendRequest(context: AttachContext, given: RequestCall): Promise<Respon
   // Node-fetch clones a stream by pipes: whole only before it flows, and up to the size of their buffers.
   const hasStream = isWebStream(own)
   const foreign = isObject(own) && !hasStream ? own : undefined
-  // The first send consumes the body of a Request. In @whatwg-node/fetch, a clone is the Request itself.
-  const clone = hasStream && context.renewOnStatus.length > 0 ? request.clone() : undefined
-  const spare = clone === request ? undefined : clone
+  const spare = spareOf(context, request, own)
   // An instance of a subclass may have more than a copy would have.
-  const isItself = foreign !== undefined || (request instanceof Request && request.constructor !== Request)
+  const isItself =
+    foreign !== undefined ||
+    (request instanceof Request && Object.getPrototypeOf(request) !== Request.prototype)
   const isInInit = given.headers !== undefined || body !== undefined || isItself
   const headers = given.headers ?? (isInInit ? copyOf(request.headers) : {})
   let sent = isInInit ? request : copyOfRequest(request)
@@ -186,29 +204,24 @@ function sendRequest(context: AttachContext, given: RequestCall): Promise<Respon
       return response
     },
   }
-  if (!hasStream) return authorizeStream(call, context, body)
-  const answer = authorize(call, context)
+  if (!hasStream && !isWebStream(body)) return authorize(call, context)
+  // In Bun, the Request itself keeps its stream.
+  return withStreams(authorize(call, context), () => [body, sent.body, request.body], spare)
+}
+
+/** A call's answer. Streams that its client has not read when it fails are canceled, as by fetch, and a spare copy in any case. */
+function withStreams(
+  answer: Promise<Response>,
+  streams: () => readonly unknown[],
+  spare: Request | undefined,
+): Promise<Response> {
   answer.then(
     () => cancel(spare?.body),
     (error: unknown) => {
-      cancel(sent.body, error) // its client may have rejected before it read any of it
-      cancel(spare?.body, error)
+      for (const stream of [...streams(), spare?.body]) cancel(stream, error)
     },
   )
   return answer
-}
-
-/** Makes a call; a stream that is its body is canceled if the call ends early, as by fetch. */
-function authorizeStream(
-  call: AuthorizedCall<Response, Response>,
-  context: AttachContext,
-  body: unknown,
-): Promise<Response> {
-  if (!isWebStream(body)) return authorize(call, context)
-  return authorize(call, context).catch((error: unknown) => {
-    cancel(body, error)
-    throw error
-  })
 }
 
 function cancel(stream: unknown, reason?: unknown): void {
@@ -252,8 +265,7 @@ const sentFor = new WeakMap<ReadableStream, Request>()
 
 /** A copy that has everything of a Request, in its class, which may be that of a package. */
 function copyOfRequest(request: Request, init?: RequestInit): Request {
-  const isGlobal: boolean = request instanceof Request
-  const OwnRequest = isGlobal ? Request : (request.constructor as typeof Request)
+  const OwnRequest = request.constructor as typeof Request
   const copy = new OwnRequest(request, init)
   // @whatwg-node/fetch shares them.
   if (copy.headers === request.headers)

@@ -59,7 +59,7 @@ export class Acquirer {
     if (permission.kind === 'found') {
       // The look in the store has reset the cooldown. A token request reports its quotas itself, also if it fails.
       limits.quotasReported(permission.token.quotas)
-      if (need.purpose === 'rejected' || need.purpose === 'look') limits.recordFor(need.api).endRow()
+      if (need.api !== undefined) limits.recordFor(need.api).endRow()
       this.#accept(permission.token, need, { signal })
     } else if (permission.kind === 'request') {
       let token: CachedToken | undefined

@@ -71,7 +71,8 @@ export class KnownTokens {
   ): void {
     const { before, current } = this
     const isBetter = isAccepted(before) && !isAccepted(current)
-    if (!isBetter) this.#previous = current
+    const isSame = current?.token.value === token.token.value // some endpoints issue one token until it ends
+    if (!isBetter && !isSame) this.#previous = current
     this.#latest = token
     this.#isBack = false
     this.#count += 1

@@ -52,7 +52,6 @@ export class SingleFlight<Need> {
       async ({ need, lock, aborting: { signal } }: Flight<Need>) => {
         const release = await lock
         try {
-          signal.throwIfAborted()
           await acquire(need, signal)
         } finally {
           release()

@@ -525,6 +525,26 @@ const SETTERS: [string, (config: AxiosConfig, agents: object) => AxiosConfig][] 
   ['sets on a copy of the config', (config, agents) => ({ ...config, ...agents })],
 ]
 
+it('JSON of the error of a canceled call breaks circles in its config, as on the plain client', async () => {
+  class Circle {
+    readonly name = 'mine'
+    readonly self = this
+  }
+  const jsonOf = async (attach: boolean) => {
+    const api = axios.create({ baseURL: ground.env.merchantUrl })
+    if (attach) attachAuth(api, ground.tokens)
+    const abort = new AbortController()
+    api.interceptors.request.use(async (config) => {
+      abort.abort()
+      return config
+    })
+    const data = new Circle()
+    return JSON.stringify(await rejectionOf(api.post('/orders', data, { signal: abort.signal })))
+  }
+  const [plain, ours] = [await jsonOf(false), await jsonOf(true)]
+  expect(JSON.parse(ours).config.data).toEqual(JSON.parse(plain).config.data)
+})
+
 describe.each(['before', 'after'])('while a first call is in flight, no token is in an error', (when) => {
   it.each(SETTERS)(`by an agent that an interceptor, registered ${when} attachAuth, %s`, async (_, set) => {
     const httpAgent = new Agent({ keepAlive: true })

@@ -97,6 +97,18 @@ const CALLS: Record<string, (send: typeof fetch) => Promise<unknown>> = {
 }
 
 describe.each(Object.entries(MOCKS))('with %s', (_, mock) => {
+  it('a Request is sent with the token on it, as docs/testing.md says', async () => {
+    mock([], [])
+    const seen: unknown[] = []
+    const wrapped: typeof fetch = async (input, init) => {
+      seen.push((input as Request).headers.get('authorization'), init)
+      return new Response()
+    }
+    const request = new Request(`${ORIGIN}/orders`, { method: 'POST', body: '{}', headers })
+    await createAuthFetch(TOKENS, { fetch: wrapped })(request)
+    expect(seen).toEqual(['Bearer current.token', undefined])
+  })
+
   it.each(Object.entries(CALLS))('%s sends the same calls, with the token', async (name, call) => {
     const retried = name.includes('retries') ? [503] : []
     const received: Received[] = []

@@ -1,5 +1,11 @@
 /** `getToken({ forceRefresh: true })`: a token that was requested after the call, whatever is cached or stored. */
-import { type AuthEvent, ProviderClosedError, type TokenProvider, TokenResponseError } from 'merchant-auth'
+import {
+  type AuthEvent,
+  createAuthFetch,
+  ProviderClosedError,
+  type TokenProvider,
+  TokenResponseError,
+} from 'merchant-auth'
 import { createStaticTokenProvider } from 'merchant-auth/testing'
 import { describe, expect, it } from 'vitest'
 import { MAX_ROUNDS } from '../../src/token/client-credentials-provider.ts'
@@ -127,6 +133,23 @@ describe('a token that is asked for', () => {
     made.events.length = 0
     expect((await forced(made)).value).toBe(value)
     expect(typesOf(made.events)).toEqual(['token-requested', 'token-acquired'])
+  })
+
+  it('twice the same does not end the use of the one before it, where an API does not know it', async () => {
+    const made = rig()
+    const values = ['a.b.1', 'a.b.2', 'a.b.2']
+    made.endpoint.otherwise = (init) => granted({ access_token: values.shift() })(init)
+    for (const _ of ['first', 'second', 'the same']) await forced(made)
+    const sent: string[] = []
+    const authFetch = createAuthFetch(made.provider, {
+      fetch: async (_, init) => {
+        const value = String(new Headers(init?.headers).get('authorization'))
+        sent.push(value)
+        return new Response('', { status: value === 'Bearer a.b.1' ? 200 : 401 })
+      },
+    })
+    expect((await authFetch(MERCHANT_URL)).status).toBe(200)
+    expect(sent).toEqual(['Bearer a.b.2', 'Bearer a.b.1'])
   })
 
   it('does not end the use of the one before it, where an API does not know it yet', async () => {

@@ -34,13 +34,14 @@ const reasonOf = (made: Pick<Rig, 'events'>): unknown => suppressedIn(made).at(-
 
 describe('a 401 of an API with attachments', () => {
   it('to a stream with a token that is no longer in use changes nothing for the next call', async () => {
-    const { api } = attachedRig()
+    const { api, events } = attachedRig()
     await api.call()
     const body = new ReadableStream({ start: (controller) => controller.close() })
     const slow = api.call(SLOW_URL, { method: 'POST', body, duplex: 'half' } as RequestInit)
     await settled()
     api.accepts = (sent) => sent >= 2
     expect(await api.call()).toEqual([200, 1, 2])
+    expect(events.at(-1)).toMatchObject({ type: 'token-renewed', reason: 'rejected' })
     api.answerSlow()
     expect(await slow).toEqual([401, 1])
     expect(await api.call()).toEqual([200, 2])

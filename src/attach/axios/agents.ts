@@ -4,7 +4,7 @@
  * gets its agents from the config before.
  */
 import { inspect } from 'node:util'
-import { chosenAdapter } from './config.ts'
+import { axiosOf, chosenAdapter } from './config.ts'
 import type { AxiosAdapter, AxiosAdapterOption, AxiosConfig } from './types.ts'
 
 const AGENTS = ['httpAgent', 'httpsAgent'] as const
@@ -37,7 +37,7 @@ export function hideAgents(config: AxiosConfig): void {
  * Log output of a config before its adapter runs, such as that of the error of a call that is canceled: without the agents, which
  * any interceptor may set on it or on a copy. Enumerable, so that copies have it, too.
  */
-const WITHOUT_AGENTS = { [inspect.custom]: withoutAgents, toJSON: withoutAgents }
+const WITHOUT_AGENTS = { [inspect.custom]: withoutAgents, toJSON: asJson }
 
 /** A config whose adapter has not run. */
 type Guarded = AxiosConfig & Partial<typeof WITHOUT_AGENTS>
@@ -46,6 +46,12 @@ function withoutAgents(this: Guarded): object {
   const { [inspect.custom]: _, toJSON, ...shown } = this
   hideAgents(shown)
   return shown
+}
+
+/** As the error of axios would, which breaks circles in a config that has no `toJSON`. */
+function asJson(this: Guarded): object | undefined {
+  const { AxiosError } = axiosOf({ ...this, headers: this.headers ?? {} })
+  return new AxiosError('', '', withoutAgents.call(this) as AxiosConfig).toJSON().config
 }
 
 /** The `runWhen` of the interceptor: axios calls it before any interceptor runs. */

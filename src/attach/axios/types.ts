@@ -87,10 +87,15 @@ export interface AxiosRedirect {
 /** Called by axios' http adapter before each redirect. */
 export type AxiosBeforeRedirect = (options: AxiosRedirect, ...rest: readonly unknown[]) => void
 
+/** Its `toJSON` shows its config without circles. */
+interface AxiosErrorJson {
+  toJSON(): { readonly config?: object }
+}
+
 /** The parts of the module `axios`. */
 export interface AxiosModule {
   getAdapter(adapter: AxiosAdapterOption, config: AxiosConfig): AxiosAdapter
-  readonly AxiosError: new (message: string, code: string, config: AxiosConfig) => Error
+  readonly AxiosError: new (message: string, code: string, config: AxiosConfig) => Error & AxiosErrorJson
   readonly AxiosHeaders: unknown
   readonly CanceledError: new (message: string | undefined, config: AxiosConfig) => Error
 }

@@ -7,8 +7,8 @@ import packageJson from './package.json' with { type: 'json' }
 type Entry = Exclude<keyof typeof packageJson.exports, './package.json'>
 
 const LIMITS: Readonly<Record<Entry, number>> = {
-  '.': 46_900,
-  './axios': 42_900,
+  '.': 47_000,
+  './axios': 43_000,
   './undici': 15_200,
   './redis': 8_600,
   './file': 4_900,
@@ -18,8 +18,8 @@ const LIMITS: Readonly<Record<Entry, number>> = {
 
 /** Several at once, and from the CommonJS build, of which a bundle has everything at first. */
 const TOGETHER = [
-  limit(['.', './axios'], 50_900),
-  limit(['.', './axios'], 55_100, 'cjs'),
+  limit(['.', './axios'], 51_000),
+  limit(['.', './axios'], 55_200, 'cjs'),
   limit(['./testing'], 33_000, 'cjs'),
 ]
 

@@ -246,7 +246,7 @@ const OF_ERRORS = ROWS.filter(({ kind }) => !OF_CHECK.includes(kind))
 
 describe('the text', () => {
   const ACTIONS =
-    /^(?:(?:If|With) [^,]+, )?(?:Add|Ask|Call|Change|Check|Close|Compare|Connect|Correct|Find|Import|Let|Log|Make room|Mock|Name|Pass|Raise|Read|Return|Run|Set|Start|Try again|Use|Wait)\b/i
+    /^(?:(?:If|With) [^,]+, )?(?:Add|Ask|Call|Change|Check|Close|Compare|Connect|Correct|Create|Find|Import|Let|Log|Make room|Mock|Name|Pass|Raise|Read|Return|Run|Set|Start|Try again|Use|Wait)\b/i
 
   /** Words that are the name of an option. */
   const NAMES = ['authUrl', 'clientId', 'audience', 'tokenParameters', 'timeoutMs', 'lifetimeIfMissingMs']

@@ -184,7 +184,7 @@ function shownOf({ shown, codes = [] }: Pick<NetworkRow, 'codes' | 'shown'>): st
 
 /** Advice up to its first reason: the message has the rest. */
 function actionOf(advice: string): string {
-  return textOf(advice).split(/:|[.!?](?= |$)/)[0] ?? ''
+  return textOf(advice.split(/:|, as |[.!?](?= |$)/)[0] ?? '')
 }
 
 function textOf(advice: string): string {

@@ -60,7 +60,8 @@ export const REFUSAL_KINDS: Readonly<Record<RefusalKind, Refusal>> = {
     statuses: [500],
     isTemporary: true,
     advice:
-      'Try again later{later}: the token endpoint is in trouble. Some return this for a wrong client ID or secret, or want {bodyFormat}.',
+      'Try again later{later}: the token endpoint is in trouble. Some return this for a wrong client ID or secret, or want ' +
+      '{bodyFormat}.',
   },
   'server-501': {
     statuses: [501],
@@ -121,8 +122,8 @@ export const REFUSAL_KINDS: Readonly<Record<RefusalKind, Refusal>> = {
       "must be, too. Also check this machine's clock ({clientRefused}).",
     inCheck:
       'Check that the service knows the public key of the assertion, and its iss, sub and aud, and that it has not expired or ' +
-      "been used before. Also compare this machine's clock, as an iat in the future is rejected (docs/token-endpoint.md#assertions); the " +
-      'endpoint may want {bodyFormat}, or another proof of identity ({endpoints}).',
+      "been used before. Also compare this machine's clock, as an iat in the future is rejected " +
+      '(docs/token-endpoint.md#assertions); the endpoint may want {bodyFormat}, or another proof of identity ({endpoints}).',
   },
   scope: {
     errors: ['invalid_scope'],

@@ -21,7 +21,8 @@ export const STORE_FAILURES: Readonly<Record<string, StoreFailure>> = {
   'store-permission': {
     codes: ['ERR_ACCESS_DENIED'],
     advice:
-      'Create the directory, and start the program with --allow-fs-read=DIRECTORY --allow-fs-write=DIRECTORY, as it has --permission.',
+      'Create the directory, and start the program with --allow-fs-read=DIRECTORY --allow-fs-write=DIRECTORY, as it has ' +
+      '--permission.',
   },
   'no-room': {
     codes: ['ENOSPC', 'EDQUOT', 'EROFS'],

@@ -84,7 +84,8 @@ function fetchWithToken(context: AttachContext, wrapped: FetchLike, args: FetchA
   }
 
   // Now, because callers fill one object for many calls.
-  const spare = isRequest(init) ? spareOf(context, init, init.body) : undefined
+  // A clone that nobody reads would keep the whole body.
+  const spare = request === undefined && isRequest(init) ? spareOf(context, init, init.body) : undefined
   const options: RequestInit = isRequest(init) ? initOf(init) : { ...init }
   // On a redirect to another origin, fetch removes no header but Authorization.
   if (!context.isAuthorization && (options.redirect ?? request?.redirect) !== 'error')

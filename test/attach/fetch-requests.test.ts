@@ -227,3 +227,16 @@ it.each([undici6, undici7, undici8])(
     await dispatcher.close()
   },
 )
+
+it('a Request beside a Request is not cloned: nobody would read the clone, which keeps the whole body', async () => {
+  const tokens = provided({ current: token('first.token'), apiUrls: ['https://api.example'] })
+  const init = new Request('https://api.example', { method: 'POST', body: 'abc' })
+  const clone = vi.spyOn(init, 'clone')
+  const sent: string[] = []
+  const wrapped: typeof fetch = async (...args) => {
+    sent.push(await new Request(...args).text())
+    return new Response()
+  }
+  await createAuthFetch(tokens, { fetch: wrapped })(new Request('https://api.example/orders'), init)
+  expect([sent, clone.mock.calls.length]).toEqual([['abc'], 0])
+})

@@ -1,4 +1,4 @@
-/** What is sent to the token endpoint (RFC 6749 §4.4.2): the fields of the body, their format, and how the client proves its identity. */
+/** What a token request contains (RFC 6749 §4.4.2): its fields, their format, and the proof of the client's identity. */
 import { formEncoded } from '../../base/redact.ts'
 import type { ResolvedOptions } from '../../options/options.ts'
 
